@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use bellwether::archive::{Past, RunDetails, RunListing, SealedRun, open_all};
+use bellwether::archive::{Past, RejectGroup, RunDetails, RunListing, SealedRun, open_all};
 use bellwether::definition;
 use bellwether::disk::footprint::Footprint;
 use bellwether::error::{Error, ErrorKind};
@@ -209,7 +209,7 @@ fn show_run(name: &str, archive: &Path, json: AsJson) -> Result<()> {
     }
     let found = find_run(&runs, name, archive)?;
     let documented = RunDetails::of(found)?;
-    json.say(|| &documented, || details(found, documented.listed.rejected))
+    json.say(|| &documented, || details(found, documented.listed.rejected, &documented.reject_reasons))
 }
 
 /// The run with a name, or the only one whose name begins with it.
@@ -282,7 +282,7 @@ fn run_lines(listing: &RunListing) -> String {
     text
 }
 
-fn details(run: &SealedRun, rejected: u64) -> String {
+fn details(run: &SealedRun, rejected: u64, groups: &[RejectGroup]) -> String {
     let seal = run.seal();
     let mut text = String::new();
     line(&mut text, format_args!("run         {}", seal.run));
@@ -305,6 +305,9 @@ fn details(run: &SealedRun, rejected: u64) -> String {
     line(&mut text, format_args!("series      {listed} listed, {delisted} no longer listed"));
     if rejected > 0 {
         line(&mut text, format_args!("rejected    {}", count_of(rejected, "record", "records")));
+    }
+    for group in groups {
+        line(&mut text, format_args!("            {group}"));
     }
     for file in &seal.files {
         let (rows, size) = (count_of(file.rows, "row", "rows"), bytes(file.bytes));

@@ -429,6 +429,14 @@ fn a_deleted_output_folder_fails_the_run_and_the_next_one_recreates_it() {
 #[test]
 fn a_limit_on_open_files_is_not_reported_as_a_bug() {
     let day = SecondDay::new();
+    for limit in [5, 6, 7] {
+        let script = format!("ulimit -n {limit}; exec \"$0\" run it -q");
+        let outcome = Outcome::of(&mut day.run_under(&["sh", "-c", &script]));
+        let is_told = outcome.stderr.is_empty() || outcome.stderr.contains("open files");
+        assert!(outcome.code != Some(0) && is_told, "{limit}: {outcome:?}");
+    }
+    day.check_success(Outcome::of(&mut day.run()));
+    day.begin_again();
     for limit in [8, 12, 16, 24, 32] {
         let script = format!("ulimit -n {limit}; exec \"$0\" run it -q");
         let outcome = Outcome::of(&mut day.run_under(&["sh", "-c", &script]));
@@ -440,5 +448,51 @@ fn a_limit_on_open_files_is_not_reported_as_a_bug() {
             day.check_success(Outcome::of(&mut day.run()));
         }
         day.begin_again();
+    }
+}
+
+/// Nobody writes to a pipe of these tests, so whoever opens one waits for ever.
+#[test]
+fn what_is_no_regular_file_is_never_waited_for() {
+    let place = Place::new();
+    let service = crate::support::program::DemoService::start(&place, &["--today", "2026-11-20"]);
+    let source = format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source);
+    let pipe = |path: &Path| assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo starts").success());
+    let run = |arguments: &[&str]| {
+        let program = place.command(arguments);
+        let mut command = Command::new("timeout");
+        command.arg("60").arg(program.get_program()).args(program.get_args()).current_dir(place.path());
+        Outcome::of(command.env("BELLWETHER_API_KEY", "demo"))
+    };
+    place.define("it", &source);
+    run(&["run", "it", "-q"]).expect_success();
+    for name in ["pipe", "pipe.csv", "pipe.json", "pipe.parquet"] {
+        pipe(&place.file(name));
+    }
+    for (name, lines) in [
+        ("identity", "[identity]\nfile = \"pipe\"\n"),
+        ("sessions", "[calendar]\nsessions = \"pipe\"\n"),
+        ("prices", "[prices]\nfile = \"pipe\"\n"),
+    ] {
+        place.define(name, &format!("{source}{lines}"));
+        for command in ["check", "run"] {
+            let outcome = run(&[command, name]);
+            assert_ne!(outcome.code, Some(124), "{command} {name} waits");
+            assert!(name == "prices" || outcome.stderr.contains("pipe"), "{command} {name}: {outcome:?}");
+        }
+        fs::remove_file(place.file(&format!("pipelines/{name}.toml"))).expect("a definition of the test");
+    }
+    for name in ["pipe.csv", "pipe.json", "pipe.parquet"] {
+        let request = "signals-history-all?sector=energy&period=15d&regime=neutral";
+        let at = "2026-11-18T00:00:00Z";
+        let outcome = run(&["import", "it", name, "--observed-at", at, "--request", request]).failed_with(1);
+        assert!(outcome.stderr.contains("it is a pipe"), "{outcome:?}");
+    }
+    // In place of a file of a version that was published.
+    let version = fs::canonicalize(place.file("output/datasets/it/latest")).expect("a version");
+    fs::remove_file(version.join("it.parquet")).expect("a file of the test");
+    pipe(&version.join("it.parquet"));
+    for command in [&["build", "it"][..], &["run", "it", "-q"], &["verify"], &["show", "it"]] {
+        assert_ne!(run(command).code, Some(124), "{command:?} waits");
     }
 }

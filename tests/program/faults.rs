@@ -72,7 +72,7 @@ fn permanent_failures_are_not_retried() {
             "refused the API key for `signals-history-all sector=energy period=15d regime=neutral` with status 401\n",
         ),
         ("403 Forbidden", "with status 403\nhint: check the key in `BELLWETHER_API_KEY`, "),
-        ("301 Moved Permanently", "with status 301\nhint: redirects are not followed, "),
+        ("301 Moved Permanently", "with status 301\nhint: redirects to another address are not followed, "),
     ] {
         let place = Place::new();
         let service = Scripted::of_histories(move |_| json(status, "{}"));

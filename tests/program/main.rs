@@ -77,6 +77,7 @@ mod tradable;
 mod trust;
 mod universe;
 mod unknown;
+mod vendors;
 mod versions;
 mod walks;
 mod watched;

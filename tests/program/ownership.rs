@@ -188,6 +188,20 @@ const HISTORY: &str = r#"{"XOM":{"ticker":"XOM","regime":"neutral","period":"15d
     {"date":"2026-11-20T00:00:00+00:00","signal":"buy","confidence":0.5}]}}"#;
 
 #[test]
+fn an_interrupted_run_that_a_clock_dated_that_was_ahead_is_begun_anew() {
+    let (place, unfinished, service) = interrupted_run();
+    let journal = unfinished.join("answers.jsonl");
+    let text = fs::read_to_string(&journal).unwrap();
+    let ahead = text.replace("\"observed_at\":\"2", "\"observed_at\":\"3");
+    assert_ne!(ahead, text);
+    fs::write(&journal, ahead).unwrap();
+    let outcome = run(&place).expect_success();
+    assert!(outcome.stderr.contains("the clock was ahead during the interrupted run `"), "{}", outcome.stderr);
+    assert_eq!(service.histories(), 4, "everything is requested again");
+    run(&place).expect_success();
+}
+
+#[test]
 fn an_interrupted_run_whose_record_names_another_run_is_not_resumed() {
     for name in ["x/../../../elsewhere", "../../../elsewhere", "/elsewhere", RUN, ""] {
         let (place, unfinished, service) = interrupted_run();

@@ -104,7 +104,7 @@ fn invalid_records_are_rejected_and_their_neighbours_are_kept() {
     let place = Place::new();
     let news = "[{\"date\":\"2026-11-19\",\"title\":\"a, \\\"b\\\"\\u00e9\",\"score\":\"0.5\",\"link\":\"https://a\"},\
                 {\"date\":\"2026-11-18\",\"title\":\"c\",\"score\":null,\"link\":\"https://b\"},\
-                {\"date\":\"2026-11-18\",\"title\":\"d\",\"score\":\"n/a\",\"link\":\"https://c\"},\
+                {\"date\":\"2026-11-18\",\"title\":\"d\",\"score\":\"good\",\"link\":\"https://c\"},\
                 {\"date\":\"2026-11-20\",\"title\":\"e\",\"score\":1,\"link\":\"https://d\"}]";
     let service = Scripted::start(move |request| match request.target.starts_with("/a/") {
         true => json("200 OK", HISTORY),

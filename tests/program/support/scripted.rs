@@ -31,6 +31,7 @@ pub(crate) struct ScriptedRequest {
 pub(crate) struct Scripted {
     address: SocketAddr,
     targets: Arc<Mutex<Vec<String>>>,
+    heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Scripted {
@@ -38,15 +39,16 @@ impl Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let targets = Arc::new(Mutex::new(Vec::new()));
-        let (script, seen) = (Arc::new(script), Arc::clone(&targets));
+        let heads = Arc::new(Mutex::new(Vec::new()));
+        let (script, seen, lines) = (Arc::new(script), Arc::clone(&targets), Arc::clone(&heads));
         thread::spawn(move || {
             // Enough for any test, but bounded.
             for stream in listener.incoming().take(1_000_000).flatten() {
-                let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
-                thread::spawn(move || converse(stream, script.as_ref(), &seen));
+                let (script, seen, lines) = (Arc::clone(&script), Arc::clone(&seen), Arc::clone(&lines));
+                thread::spawn(move || converse(stream, script.as_ref(), (&seen, &lines)));
             }
         });
-        Self { address, targets }
+        Self { address, targets, heads }
     }
 
     /// A service that answers all histories alike, and has no news.
@@ -71,6 +73,11 @@ impl Scripted {
         self.targets.lock().expect("no test panicked").clone()
     }
 
+    /// The lines of the headers of all requests.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.heads.lock().expect("no test panicked").clone()
+    }
+
     /// Number of requests.
     pub(crate) fn count(&self) -> usize {
         self.targets.lock().expect("no test panicked").len()
@@ -87,7 +94,11 @@ impl Scripted {
     }
 }
 
-fn converse(stream: TcpStream, script: &dyn Fn(&ScriptedRequest) -> Vec<Step>, seen: &Mutex<Vec<String>>) {
+fn converse(
+    stream: TcpStream,
+    script: &dyn Fn(&ScriptedRequest) -> Vec<Step>,
+    (seen, heads): (&Mutex<Vec<String>>, &Mutex<Vec<String>>),
+) {
     // Byte by byte, so that the headers stay in the socket: closing it with unread bytes resets the connection.
     let mut reader = BufReader::with_capacity(1, stream);
     let mut first = String::new();
@@ -105,6 +116,7 @@ fn converse(stream: TcpStream, script: &dyn Fn(&ScriptedRequest) -> Vec<Step>, s
     let is_reset = steps.iter().any(|step| matches!(step, Step::Reset));
     let mut line = String::new();
     while !is_reset && reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+        heads.lock().expect("no test panicked").push(line.trim_end().to_owned());
         line.clear();
     }
     for step in steps {

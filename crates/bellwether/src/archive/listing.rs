@@ -1,9 +1,11 @@
 //! The runs of an archive as they are told to users: `--json` prints these documents, and Python's rows have the same
 //! columns.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::Path;
 
+use arrow::array::AsArray as _;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,6 +20,7 @@ use super::unfinished::{UnfinishedRun, unfinished_runs};
 use crate::disk::file::FileRecord;
 use crate::error::Result;
 use crate::tables::Drift;
+use crate::text::human::group_digits;
 use crate::time::{as_record, to_record};
 
 /// The runs of every service.
@@ -103,6 +106,62 @@ pub struct RunDetails {
     pub files: Vec<FileRecord>,
     /// Fields that the interface does not have.
     pub unknown_fields: Vec<Drift>,
+    /// Why records were rejected, the most frequent reason first.
+    pub reject_reasons: Vec<RejectGroup>,
+}
+
+/// Records of a run that were rejected for the same reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct RejectGroup {
+    /// The reason, with the value of the first one.
+    pub reason: String,
+    /// How many were; a history that was rejected as a whole counts once.
+    pub count: u64,
+    /// The request that the first was in the answer to.
+    pub request: String,
+    /// Where in the answer: a JSON pointer.
+    pub pointer: String,
+}
+
+impl fmt::Display for RejectGroup {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason, count, request, pointer } = self;
+        write!(formatter, "{} times: {reason}, at `{pointer}` of `{request}`", group_digits(*count))
+    }
+}
+
+impl RejectGroup {
+    /// The most reasons that are told apart.
+    const MAX_GROUPS: usize = 20;
+
+    /// Why records of a run were rejected, the most frequent reason first. Values in a reason do not tell reasons apart.
+    pub(crate) fn of_run(run: &SealedRun) -> Result<Vec<Self>> {
+        let mut groups: BTreeMap<String, Self> = BTreeMap::new();
+        if !run.has_rejects() {
+            return Ok(Vec::new());
+        }
+        for rows in run.rejects()? {
+            let rows = rows?;
+            let text = |name: &str| rows.column_by_name(name).expect("a column of the layout").as_string::<i32>();
+            let [request, reason, pointer] = ["request", "reason", "pointer"].map(text);
+            for row in 0..rows.num_rows() {
+                // What is between backticks changes, but for the name of a field before it.
+                let parts = reason.value(row).split('`').enumerate();
+                let kind: String =
+                    parts.filter(|(part, _)| part % 2 == 0 || *part == 1).map(|(_, text)| text).collect();
+                if let Some(group) = groups.get_mut(&kind) {
+                    group.count += 1;
+                } else if groups.len() < Self::MAX_GROUPS {
+                    let [reason, request, pointer] =
+                        [reason, request, pointer].map(|texts| texts.value(row).to_owned());
+                    groups.insert(kind, Self { reason, count: 1, request, pointer });
+                }
+            }
+        }
+        let mut groups: Vec<Self> = groups.into_values().collect();
+        groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+        Ok(groups)
+    }
 }
 
 /// A run that does not count.
@@ -206,6 +265,7 @@ impl RunDetails {
             series_delisted: seal.changes.delisted,
             files: seal.files.clone(),
             unknown_fields: seal.drift.clone(),
+            reject_reasons: RejectGroup::of_run(run)?,
         })
     }
 }

@@ -123,7 +123,7 @@ mod watched;
 pub use answers::answer::Oddities;
 pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
 pub use import::{ImportOptions, Imported, import};
-pub use listing::{LeftOut, ListedRun, Past, RunDetails, RunListing};
+pub use listing::{LeftOut, ListedRun, Past, RejectGroup, RunDetails, RunListing};
 pub use sealed::catalog::Archive;
 pub use sealed::seal::{Claim, ClaimedFile, Counts, DefinitionRecord, Joined, Parent, Seal};
 pub use sealed::sealed_run::SealedRun;

@@ -95,6 +95,8 @@ pub struct Unfinished {
     files: Arc<AnswerFiles>,
     answers: Mutex<CompleteAnswers>,
     stop: CancellationToken,
+    /// Why another one was not resumed.
+    warnings: Vec<String>,
     /// The lock is released with this, even if the process is killed.
     _lock: File,
 }
@@ -111,15 +113,22 @@ impl Unfinished {
         links::folder(&folder)?;
         let sealed = Archive::open(archive)?.until(beginning.stop);
         let digest = digest::of(beginning.text.as_bytes());
-        let interrupted = match beginning.interrupted {
-            Interrupted::Resume => Self::resume(&sealed, &folder, beginning, &digest, None)?,
-            Interrupted::ResumeSince(since) => Self::resume(&sealed, &folder, beginning, &digest, Some(since))?,
+        let mut warnings = Vec::new();
+        let since = match beginning.interrupted {
+            Interrupted::Resume => Some(None),
+            Interrupted::ResumeSince(since) => Some(Some(since)),
             Interrupted::Leave => None,
         };
-        match interrupted {
-            Some(unfinished) => Ok(unfinished),
-            None => Self::create(&sealed, &folder, beginning, digest),
-        }
+        let interrupted = match since {
+            Some(since) => Self::resume(&sealed, &folder, beginning, &digest, (since, &mut warnings))?,
+            None => None,
+        };
+        let mut unfinished = match interrupted {
+            Some(unfinished) => unfinished,
+            None => Self::create(&sealed, &folder, beginning, digest)?,
+        };
+        unfinished.warnings = warnings;
+        Ok(unfinished)
     }
 
     fn create(sealed: &Archive, folder: &Path, beginning: NewRun<'_>, definition_digest: String) -> Result<Self> {
@@ -147,7 +156,7 @@ impl Unfinished {
         folder: &Path,
         beginning: NewRun<'_>,
         digest: &str,
-        since: Option<DateTime<Utc>>,
+        (since, warnings): (Option<DateTime<Utc>>, &mut Vec<String>),
     ) -> Result<Option<Self>> {
         for path in runs_in(folder)? {
             let (origin, lock) = match UnfinishedState::of(sealed, &path, beginning.now)? {
@@ -174,10 +183,8 @@ impl Unfinished {
             let is_ahead = |answer: &Arc<AnswerRecord>| answer.request.observed_at - beginning.now > SKEW;
             if resumed.records().iter().any(is_ahead) {
                 // It could never be sealed: what it observed is dated later than now.
-                tracing::warn!(
-                    run = resumed.name(),
-                    "the clock was ahead during an interrupted run, which is not resumed"
-                );
+                let name = resumed.name();
+                warnings.push(format!("the clock was ahead during the interrupted run `{name}`, which is not resumed"));
                 continue;
             }
             return Ok(Some(resumed));
@@ -190,7 +197,12 @@ impl Unfinished {
         let answers = Mutex::new(CompleteAnswers::of(&path)?);
         let files = Arc::new(AnswerFiles::of(path.clone()));
         let (archive, stop) = (sealed.path().to_owned(), sealed.stop().clone());
-        Ok(Self { archive, path, origin, whole, files, answers, stop, _lock: lock })
+        Ok(Self { archive, path, origin, whole, files, answers, stop, warnings: Vec::new(), _lock: lock })
+    }
+
+    /// Why an interrupted run was not resumed.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The name of the run.

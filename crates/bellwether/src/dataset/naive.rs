@@ -160,7 +160,7 @@ impl Timing {
 
     /// Whether a signal that was made at a moment may know news that is dated after a day.
     pub(super) fn may_know_after(self, day: Day, made: Moment) -> bool {
-        made.face > ((i64::from(day) + 1) * MICROS_PER_DAY).saturating_add(self.delay)
+        made.face > (i64::from(day) + 1).saturating_mul(MICROS_PER_DAY).saturating_add(self.delay)
     }
 
     /// When everything up to and including a day is known, if no offset as written is behind UTC by more than some minutes.

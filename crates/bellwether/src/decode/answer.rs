@@ -1,10 +1,10 @@
 //! An answer to decode, and the checks on its records.
 
-use super::record::{self, Fields};
+use super::record::{self, Fields, RecordField};
 use super::truncate;
 use crate::interface::Ticker;
 use crate::plan::Request;
-use crate::tables::SeriesKey;
+use crate::tables::{Leniencies, SeriesKey, Table};
 
 /// Options for decoding answers.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +32,32 @@ impl Answer<'_> {
         SeriesKey::of_ticker(self.request.endpoint, self.asked_ticker().clone())
     }
 
+    /// The series that ticker, period and regime name, after checking that it is the requested one, as far as the request
+    /// names it.
+    pub(super) fn key(
+        &self,
+        asked: &str,
+        [ticker, period, regime]: [RecordField<'_>; 3],
+        lenient: &mut Leniencies,
+    ) -> Result<SeriesKey, String> {
+        let mut spelled = Leniencies::default();
+        let ticker = match ticker.if_given() {
+            Some(ticker) => ticker.one_of()?,
+            None => {
+                spelled.echoes += 1;
+                RecordField::parse(asked)?
+            }
+        };
+        let period = Some(period.echo(self.request.period, &mut spelled)?);
+        let regime = Some(regime.echo(self.request.regime, &mut spelled)?);
+        lenient.echoes += u64::from(spelled.echoes > 0);
+        let key = SeriesKey { ticker, period, regime, table: Table::of(self.request.endpoint) };
+        self.check(asked, &key)?;
+        Ok(key)
+    }
+
     /// Checks that a series is the requested one, as far as the request names it.
-    pub(super) fn check(&self, asked: &str, key: &SeriesKey) -> Result<(), String> {
+    fn check(&self, asked: &str, key: &SeriesKey) -> Result<(), String> {
         self.check_ticker(asked, &key.ticker)?;
         if let (Some(asked), Some(period)) = (self.request.period, key.period)
             && asked != period

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 use super::cursor::Cursor;
 use super::number;
-use super::record::{self, Fields, RecordField};
+use super::record::{self, Fields};
 use super::skip::plain_length;
 use crate::interface::Score;
 use crate::tables::Leniencies;
@@ -128,12 +128,14 @@ pub(super) fn read_any(text: &str) -> Result<(PlainArticle<'_>, Fields<'_>, Leni
     let (fields, unknown) = record::read(text, ["date", "title", "score", "link"])?;
     let [date, title, score, link] = fields;
     let mut lenient = Leniencies::default();
+    let mut is_missing = false;
     let article = PlainArticle {
         date: date.date(&mut lenient)?,
-        title: title.string()?,
-        score: score.if_given().map(RecordField::score).transpose()?,
-        link: link.string()?,
+        title: title.string_or_empty(&mut is_missing)?,
+        score: score.article_score(&mut lenient)?,
+        link: link.string_or_empty(&mut is_missing)?,
     };
+    lenient.untitled += u64::from(is_missing);
     Ok((article, unknown, lenient))
 }
 
@@ -165,6 +167,12 @@ mod tests {
             r#"{"date":"2026-11-20","title":"a","score":0.5,"link":"c","id":1}"#,
             r#"{"d\u0061te":"2026-11-20","title":"a","score":0.5,"link":"c"}"#,
             r#"{"date":"2026-11-20t00:00:00z","title":"a","score":0.5,"link":"c"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":0.5}"#,
+            r#"{"date":"2026-11-20","title":"a","score":0.5,"link":null}"#,
+            r#"{"date":"2026-11-20","title":"a","score":"n/a","link":"b"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":"","link":"b"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":" 0.35 ","link":"b"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":NaN,"link":"b"}"#,
         ] {
             assert_eq!(read_plain(text), None, "{text}");
             assert!(read_any(text).is_ok(), "{text}");
@@ -176,9 +184,9 @@ mod tests {
         for text in [
             "null",
             "{}",
-            r#"{"date":"2026-11-20","title":"a","score":0.5}"#,
-            r#"{"date":"2026-11-20","title":"a","score":0.5,"link":null}"#,
-            r#"{"date":"2026-11-20","title":"a","score":"n/a","link":"b"}"#,
+            r#"{"title":"a","score":0.5,"link":"b"}"#,
+            r#"{"date":"2026-11-20","title":1,"score":0.5,"link":"b"}"#,
+            r#"{"date":"2026-11-20","title":"a","score":"good","link":"b"}"#,
             r#"{"date":"2026-11-20","title":"a","score":01,"link":"b"}"#,
             r#"{"date":"2026-11-20","title":"a","score":nullx,"link":"b"}"#,
             r#"{"date":"2026-13-20","title":"a","score":0.5,"link":"b"}"#,

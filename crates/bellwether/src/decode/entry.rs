@@ -21,7 +21,7 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>) -> Result<(Entry, Fields<'a>, Le
     let entry = Entry {
         date: date.date(&mut lenient)?,
         signal: signal.signal(&mut lenient)?,
-        confidence: confidence.number()?,
+        confidence: confidence.confidence(&mut lenient)?,
     };
     Ok((entry, unknown, lenient))
 }
@@ -51,6 +51,10 @@ mod tests {
 
     #[test]
     fn unknown_fields_and_unexpected_letter_case_are_reported() {
+        let text = r#"{"date":1795132800,"signal":"buy","confidence":" 0.75"}"#;
+        let (entry, _, lenient) = read(&mut Cursor::new(text)).unwrap();
+        assert_eq!((entry.date.micros, entry.confidence), (1_795_132_800_000_000, 0.75));
+        assert_eq!((lenient.dates, lenient.confidences), (1, 1));
         let text = r#"{"date":"2026-11-20t00:00:00z","model":[1],"signal":"BUY","confidence":0.75}, 1"#;
         let (entry, unknown, lenient) = read(&mut Cursor::new(text)).unwrap();
         assert_eq!((entry.signal, entry.date.offset_minutes), (Signal::Buy, Some(0)));
@@ -63,8 +67,15 @@ mod tests {
         for (text, reason) in [
             ("1", "expected an object, found a number"),
             ("{}", "missing field `date`"),
+            (
+                r#"{"date": 5, "signal": "buy", "confidence": 1}"#,
+                "`date`: `5` is not a date: a number is one as seconds or milliseconds since 1970",
+            ),
             (r#"{"date": null, "signal": "buy", "confidence": 1}"#, "`date`: expected a string, found null"),
-            (r#"{"date": "soon", "signal": "buy", "confidence": 1}"#, "`date`: `soon` is not a valid date"),
+            (
+                r#"{"date": "soon", "signal": "buy", "confidence": 1}"#,
+                "`date`: `soon` is not a valid date: dates are such as `2026-11-20`, `2026-11-20T16:00:00Z` or `2026-11-20T16:00:00-05:00`",
+            ),
             (r#"{"date": "2026-11-20", "signal": "hold", "confidence": 1}"#, "`signal`: unknown signal `hold`"),
             (
                 r#"{"date": "2026-11-20", "signal": "buy", "confidence": NaN}"#,
@@ -76,8 +87,8 @@ mod tests {
             ),
             (r#"{"date": "2026-11-20", "signal": "buy"}"#, "missing field `confidence`"),
             (
-                r#"{"date": "2026-11-20", "signal": "buy", "confidence": "1"}"#,
-                "`confidence`: expected a number, found a string",
+                r#"{"date": "2026-11-20", "signal": "buy", "confidence": "high"}"#,
+                "`confidence`: `high` is not a finite decimal number",
             ),
             (r#"{"date": "2026-11-20", "date": "2026-11-20", "signal": "buy"}"#, "duplicate field `date`"),
         ] {

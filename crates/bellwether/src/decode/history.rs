@@ -17,9 +17,9 @@ use super::notes::{Notes, RecordPlace};
 use super::record::{Fields, RecordField, duplicate, missing, push_unknown, well_formed};
 use super::rows::{HistoryRow, HistoryRows};
 use super::template::Template;
-use crate::interface::{Period, Regime, Ticker};
+use super::truncate;
 use crate::tables::dates;
-use crate::tables::{Leniencies, Series, SeriesKey, Table};
+use crate::tables::{Leniencies, Series};
 
 /// The names of the field with the entries, the newer one first.
 const ENTRIES: [&str; 2] = ["predictions", "items"];
@@ -28,6 +28,13 @@ const ENTRIES: [&str; 2] = ["predictions", "items"];
 pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     decode(answer, pieces, |piece| {
         let (text, key) = (piece.text()?, piece.name()?);
+        // Some services answer with status 200 that something failed.
+        if ["error", "detail", "message"].contains(&&*key) && text.starts_with('"') {
+            return Err(format!("the service says {}", truncate::excerpt(text)));
+        }
+        if !piece.is_repeated && matches!(text, "null" | "[]" | "{}") {
+            return nothing(answer, &key);
+        }
         if piece.is_repeated {
             let offset = piece.offset;
             return Err(format!(
@@ -36,6 +43,14 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
         }
         Reader::new(answer, &RecordPlace::of(answer, piece), "/*", text).read(&key)
     })
+}
+
+/// A ticker of which the service says that it has nothing.
+fn nothing<'a>(answer: &Answer<'a>, ticker: &str) -> Result<(Series, Notes<'a>), String> {
+    let (mut notes, mut lenient) = (Notes::of_piece(answer, ""), Leniencies::default());
+    let key = answer.key(ticker, ["ticker", "period", "regime"].map(RecordField::absent), &mut lenient)?;
+    notes.accepted_leniently(lenient);
+    Ok((Series { key, rows: HistoryRows::of_text("").batch() }, notes))
 }
 
 /// Decodes a body with the history of one ticker.
@@ -102,9 +117,9 @@ fn elements_of(json: &str) -> u64 {
 /// The fields of a history found so far.
 #[derive(Default)]
 struct HistoryFields<'p> {
-    ticker: Option<Ticker>,
-    period: Option<Period>,
-    regime: Option<Regime>,
+    ticker: Option<RecordField<'p>>,
+    period: Option<RecordField<'p>>,
+    regime: Option<RecordField<'p>>,
     /// The name of the field with the entries.
     entries: Option<&'static str>,
     /// Whether the other field is present as well.
@@ -155,13 +170,11 @@ impl<'a, 'p> Reader<'a, 'p> {
         self.cursor.end()?;
         let HistoryFields { ticker, period, regime, entries, unknown, .. } = std::mem::take(&mut self.found);
         let name = entries.ok_or_else(|| missing(ENTRIES[0]))?;
-        let key = SeriesKey {
-            ticker: ticker.ok_or_else(|| missing("ticker"))?,
-            period: Some(period.ok_or_else(|| missing("period"))?),
-            regime: Some(regime.ok_or_else(|| missing("regime"))?),
-            table: Table::of(self.answer.request.endpoint),
-        };
-        self.answer.check(asked, &key)?;
+        let of = |name, field: Option<RecordField<'p>>| field.unwrap_or(RecordField::absent(name));
+        let fields = [of("ticker", ticker), of("period", period), of("regime", regime)];
+        let mut lenient = Leniencies::default();
+        let key = self.answer.key(asked, fields, &mut lenient)?;
+        self.notes.accepted_leniently(lenient);
         self.notes.unknown(self.pattern, &unknown);
         self.order(name);
         Ok((Series { key, rows: self.rows.batch() }, self.notes))
@@ -173,9 +186,9 @@ impl<'a, 'p> Reader<'a, 'p> {
         }
         let json = self.cursor.value()?;
         let is_repeated = match &*name {
-            "ticker" => self.found.ticker.replace(RecordField::new("ticker", json).one_of()?).is_some(),
-            "period" => self.found.period.replace(RecordField::new("period", json).one_of()?).is_some(),
-            "regime" => self.found.regime.replace(RecordField::new("regime", json).one_of()?).is_some(),
+            "ticker" => self.found.ticker.replace(RecordField::new("ticker", json)).is_some(),
+            "period" => self.found.period.replace(RecordField::new("period", json)).is_some(),
+            "regime" => self.found.regime.replace(RecordField::new("regime", json)).is_some(),
             _ => {
                 return push_unknown(&mut self.found.unknown, name, json);
             }

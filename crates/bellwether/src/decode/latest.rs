@@ -9,7 +9,7 @@ use super::decoded::{AnswerPart, Decoded};
 use super::notes::Notes;
 use super::record::ObjectShape;
 use super::rows;
-use crate::tables::{Leniencies, Series, SeriesKey, Table};
+use crate::tables::{Leniencies, Series};
 
 /// Decodes a body with one latest signal.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
@@ -32,15 +32,9 @@ fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Series
     let [signal, confidence] = if has_older && !has_newer { OLDER } else { NEWER };
     let (fields, unknown) = object.fields(["ticker", "date", "period", "regime", signal, confidence])?;
     let [ticker, date, period, regime, signal, confidence] = fields;
-    let key = SeriesKey {
-        ticker: ticker.one_of()?,
-        period: Some(period.one_of()?),
-        regime: Some(regime.one_of()?),
-        table: Table::of(answer.request.endpoint),
-    };
-    answer.check(answer.asked_ticker().as_str(), &key)?;
     let mut lenient = Leniencies::default();
-    let (signal, confidence) = (signal.signal(&mut lenient)?, confidence.number()?);
+    let key = answer.key(answer.asked_ticker().as_str(), [ticker, period, regime], &mut lenient)?;
+    let (signal, confidence) = (signal.signal(&mut lenient)?, confidence.confidence(&mut lenient)?);
     let date = date.if_given().map(|date| date.date(&mut lenient)).transpose()?;
     notes.count_record();
     notes.accepted_leniently(lenient);

@@ -123,6 +123,7 @@ impl<'a> Notes<'a> {
     pub(super) fn rejected_after_all(&mut self, lenient: Leniencies) {
         self.lenient.signals -= lenient.signals;
         self.lenient.dates -= lenient.dates;
+        self.lenient.confidences -= lenient.confidences;
     }
 
     /// Rejects a piece with one record.

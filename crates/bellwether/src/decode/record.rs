@@ -13,7 +13,7 @@ use super::cursor::{Cursor, RawValue, kind_of, reason_of};
 use super::number;
 use super::skip::plain_length;
 use super::truncate;
-use crate::interface::{Score, Signal, Unknown};
+use crate::interface::{Score, Signal, Ticker, Unknown};
 use crate::tables::Leniencies;
 use crate::tables::dates::{self, Date};
 
@@ -137,6 +137,16 @@ impl<'a> RecordField<'a> {
         Self { name, value: Some(RawValue::of(json)) }
     }
 
+    /// A field that an object does not have.
+    pub(super) const fn absent(name: &'static str) -> Self {
+        Self { name, value: None }
+    }
+
+    /// The ticker that a text is.
+    pub(super) fn parse(text: &str) -> Result<Ticker, String> {
+        text.parse().map_err(|unknown: Unknown| format!("unknown ticker `{}`", truncate::excerpt(&unknown.given)))
+    }
+
     /// The field, unless it is null or missing.
     pub(super) fn if_given(self) -> Option<Self> {
         Some(self).filter(|field| field.value.is_some_and(|value| value.json != "null"))
@@ -179,8 +189,21 @@ impl<'a> RecordField<'a> {
         }
     }
 
-    /// A date.
+    /// A date, or a number that stands for one.
     pub(super) fn date(self, lenient: &mut Leniencies) -> Result<Date, String> {
+        if let Some(number) = number::read(self.json()?) {
+            let date = dates::read_number(number);
+            lenient.dates += u64::from(date.is_some());
+            return date.ok_or_else(|| {
+                let json = truncate::excerpt(self.json().unwrap_or_default());
+                self.at_fault(&format!("`{json}` is not a date: a number is one as seconds or milliseconds since 1970"))
+            });
+        }
+        self.date_text(lenient)
+    }
+
+    /// A date, as text.
+    pub(super) fn date_text(self, lenient: &mut Leniencies) -> Result<Date, String> {
         let text = self.string()?;
         dates::read(&text, lenient).map_err(|reason| self.at_fault(&format!("`{}` {reason}", truncate::excerpt(&text))))
     }
@@ -191,6 +214,73 @@ impl<'a> RecordField<'a> {
         match json.as_bytes() {
             [b'-' | b'0'..=b'9', ..] => number::read(json).ok_or_else(|| self.at_fault(&not_finite(json))),
             _ => Err(self.mismatch("a number", json)),
+        }
+    }
+
+    /// A finite number, or text with one in decimal.
+    pub(super) fn confidence(self, lenient: &mut Leniencies) -> Result<f64, String> {
+        let json = self.json()?;
+        if !json.starts_with('"') {
+            return self.number();
+        }
+        let text = self.string()?;
+        let value = Score::Text(Cow::Borrowed(text.trim())).value();
+        lenient.confidences += u64::from(value.is_some());
+        value.ok_or_else(|| self.at_fault(&not_finite(&text)))
+    }
+
+    /// What the request named, if it is left out or spelled in another way; what it says, if the request did not name it.
+    pub(super) fn echo<T: FromStr<Err = Unknown> + Copy>(
+        self,
+        asked: Option<T>,
+        lenient: &mut Leniencies,
+    ) -> Result<T, String> {
+        let Some(asked) = asked else { return self.one_of() };
+        let Some(given) = self.if_given() else {
+            lenient.echoes += 1;
+            return Ok(asked);
+        };
+        let json = given.json()?;
+        // A number of days.
+        let text = if number::read(json).is_some() { Cow::Owned(format!("{json}d")) } else { given.string()? };
+        if let Ok(exact) = text.parse() {
+            lenient.echoes += u64::from(!json.starts_with('"'));
+            return Ok(exact);
+        }
+        let plain = text.trim().to_ascii_lowercase().parse();
+        lenient.echoes += u64::from(plain.is_ok());
+        plain.or_else(|_| given.one_of())
+    }
+
+    /// The score of an article: a number, text with one, or text that stands for none.
+    pub(super) fn article_score(self, lenient: &mut Leniencies) -> Result<Option<f64>, String> {
+        let Some(given) = self.if_given() else { return Ok(None) };
+        let is_none = match given.json()? {
+            // Python writes it so, though it is not JSON.
+            "NaN" => true,
+            json if json.starts_with('"') => {
+                let text = given.string()?;
+                let text = text.trim();
+                if let Some(value) = Score::Text(Cow::Borrowed(text)).value() {
+                    lenient.scores += u64::from(text.len() + 2 != json.len());
+                    return Ok(Some(value));
+                }
+                ["", "n/a", "na", "nan", "none", "null"].contains(&&*text.to_ascii_lowercase())
+            }
+            _ => false,
+        };
+        lenient.scores += u64::from(is_none);
+        if is_none { Ok(None) } else { given.score().map(Some) }
+    }
+
+    /// Text; empty if it is left out or null.
+    pub(super) fn string_or_empty(self, is_missing: &mut bool) -> Result<Cow<'a, str>, String> {
+        match self.if_given() {
+            Some(given) => given.string(),
+            None => {
+                *is_missing = true;
+                Ok(Cow::Borrowed(""))
+            }
         }
     }
 

@@ -104,7 +104,7 @@ fn reference<'p>(field: RecordField<'p>, lenient: &mut Leniencies) -> Result<(Su
     let mut read = || {
         let ([date, score, link], unknown) = record::read(json, ["date", "score", "link"])?;
         let article = SummaryArticle {
-            date: Some(date.date(lenient)?.micros),
+            date: Some(date.date_text(lenient)?.micros),
             score: score.score()?,
             link: link.string()?.into_owned(),
             summary: None,

@@ -72,6 +72,15 @@ choice! {
 }
 
 choice! {
+    /// Whose clock is right where two differ.
+    TrustedClock, "clock":
+    /// The service's: a run stops, since this machine's would date what arrives wrongly.
+    Service = "service",
+    /// This machine's: the service's clock is wrong.
+    Ours = "ours",
+}
+
+choice! {
     /// How to count articles with the same date, title, link and score.
     Duplicates, "value":
     /// Once.

@@ -37,7 +37,7 @@ pub(crate) use address::Address;
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
     Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnFinding,
-    Service, Statistic, TickerList, TradeAt, Vintage,
+    Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage,
 };
 pub use confidence::Confidence;
 pub use cron::Cron;
@@ -118,6 +118,16 @@ pub(crate) struct SourceSection {
     pub api_key_file: Option<Placed<String>>,
     /// A command, with its arguments, that prints the API key.
     pub api_key_command: Option<Placed<List<String>>>,
+    /// How the key is sent: `{ header = "X-API-Key" }` or `{ query = "apikey" }`. Default: `{ query = "api_key" }`.
+    pub key: Option<Placed<KeyPlace>>,
+    /// Further parameters of every request: `{ tenant = "7" }`. Default: none.
+    pub query: Option<Placed<BTreeMap<String, String>>>,
+    /// Other paths of operations, below the base address: `signals-history-all = "v2/history"`. The ticker takes the place of
+    /// `{ticker}`, or follows the path. Default: none.
+    pub paths: Option<Placed<BTreeMap<String, Placed<String>>>>,
+    /// Whose clock is right where the service's differs from this machine's: `"service"`, which stops a run, or `"ours"`.
+    /// Default: `"service"`.
+    pub clock: Option<Placed<TrustedClock>>,
     /// The number of concurrent requests, 1 to 64. Default: 8.
     #[schemars(range(min = 1, max = 64))]
     pub connections: Option<Placed<u8>>,
@@ -129,6 +139,16 @@ pub(crate) struct SourceSection {
     pub stall: Option<Placed<TimeSpan>>,
     /// How long a run keeps retrying before it gives up and leaves the rest to be resumed. Default: `15m`.
     pub patience: Option<Placed<TimeSpan>>,
+}
+
+/// Where the key is in a request.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase", expecting = "`{ header = \"…\" }` or `{ query = \"…\" }`")]
+pub(crate) enum KeyPlace {
+    /// In a header of this name.
+    Header(String),
+    /// In a parameter of this name.
+    Query(String),
 }
 
 /// The signals to fetch.

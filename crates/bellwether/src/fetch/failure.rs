@@ -5,7 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::header::RETRY_AFTER;
+use reqwest::header::{LOCATION, RETRY_AFTER};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::evidence::Evidence;
@@ -14,7 +15,8 @@ use crate::error::{Error, ErrorKind, Reason};
 use crate::interface::ValidationFault;
 use crate::key::ApiKey;
 use crate::net::connection::{innermost, is_certificate};
-use crate::text::human::count_of;
+use crate::text::escape::escape;
+use crate::text::human::{count_of, took};
 use crate::time::skew::Skew;
 
 /// The most bytes read of an error response.
@@ -63,6 +65,10 @@ pub(super) enum Failure {
         retry_after: Option<Duration>,
         /// What it says is wrong with the request.
         fault: Option<ValidationFault>,
+        /// What it says in another form.
+        words: Option<String>,
+        /// Where it says that the answer is.
+        location: Option<String>,
     },
     /// A response that would do harm.
     Refused(String),
@@ -106,12 +112,15 @@ impl Failure {
     pub(super) async fn of_status(response: reqwest::Response, now: DateTime<Utc>, key: &ApiKey) -> Self {
         let status = response.status().as_u16();
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| wait_of(value.to_str().ok()?, now));
-        let fault = match status {
-            // A fault that cannot be read completely is ignored; the status alone says enough.
-            422 => timeout(MAX_FAULT_TIME, fault_in(response, key)).await.unwrap_or_default(),
-            _ => None,
-        };
-        Self::Status { status, retry_after, fault }
+        let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok()).map(|location| {
+            let location = key.echo().map_or(location.into(), |echo| echo.mask(location));
+            shorten(location.split('?').next().unwrap_or_default())
+        });
+        // A body that cannot be read completely is ignored; the status alone says enough.
+        let body = timeout(MAX_FAULT_TIME, body_of(response, key)).await.unwrap_or_default().unwrap_or_default();
+        let fault: Option<ValidationFault> = serde_json::from_slice(&body).ok();
+        let words = if fault.is_some() { None } else { words_in(&body) };
+        Self::Status { status, retry_after, fault, words, location }
     }
 
     /// Whether the service's certificate could not be verified. Retrying does not help.
@@ -133,8 +142,15 @@ impl Failure {
                 .with_source(source),
             Self::Transport(_) | Self::Broken(_) | Self::Status { status: 408 | 429 | 500..=599, .. } => {
                 let attempts = count_of(u64::from(attempts), "attempt", "attempts");
+                let hint = match &self {
+                    Self::Status { retry_after: Some(wait), .. } => {
+                        let wait = took(*wait);
+                        format!("it asks to wait {wait}: run the same command then to resume; what was fetched is kept")
+                    }
+                    _ => "run the same command later to resume; what was fetched is kept".to_owned(),
+                };
                 Error::new(ErrorKind::Temporary, format!("{host} did not answer `{request}` in {attempts}"))
-                    .with_hint("run the same command later to resume; what was fetched is kept")
+                    .with_hint(hint)
                     .with_source(source)
             }
             Self::Malformed { offset, reason } => {
@@ -146,20 +162,26 @@ impl Failure {
                     None => error,
                 }
             }
-            Self::Status { status: status @ (401 | 403), .. } => key_refused(&host, &request, status),
+            Self::Status { status: status @ (401 | 403), words, .. } => key_refused(&host, &request, status, words),
             Self::Status { status: 422, fault: Some(fault), .. } => {
                 if fault.detail.iter().any(|problem| problem.parameter() == Some("api_key")) {
-                    return key_refused(&host, &request, 422);
+                    return key_refused(&host, &request, 422, None);
                 }
                 Error::new(ErrorKind::Refused, format!("{host} says `{request}` is invalid: {fault}"))
             }
-            Self::Status { status, .. } => {
+            Self::Status { status, words, location, .. } => {
                 let kind = if (400..500).contains(&status) { ErrorKind::Refused } else { ErrorKind::Service };
                 let error = Error::new(kind, format!("{host} answered `{request}` with status {status}"));
+                let error = saying(error, words);
                 match status {
-                    300..=399 => error.with_hint(
-                        "redirects are not followed, since they could take the key elsewhere: set `base_url` to the new address",
-                    ),
+                    206 => error.with_hint("it sent a part of the answer, which nobody asked for: tell the vendor"),
+                    300..=399 => {
+                        let to = location.map(|location| format!(", `{location}`")).unwrap_or_default();
+                        error.with_hint(format!(
+                            "redirects to another address are not followed, since they could take the key elsewhere: set \
+                             `base_url` to the new address{to}"
+                        ))
+                    }
                     404 => error.with_hint("the service may no longer offer this operation"),
                     _ => error,
                 }
@@ -177,9 +199,18 @@ impl Failure {
     }
 }
 
-fn key_refused(host: &str, request: &str, status: u16) -> Error {
+/// An error with the words of the vendor as its reason.
+fn saying(error: Error, words: Option<String>) -> Error {
+    match words {
+        Some(words) => error.with_source(format!("it says: {words}")),
+        None => error,
+    }
+}
+
+fn key_refused(host: &str, request: &str, status: u16, words: Option<String>) -> Error {
     let also = if status == 403 { ", and that it may ask for this" } else { "" };
-    Error::new(ErrorKind::Key, format!("{host} refused the API key for `{request}` with status {status}"))
+    let error = Error::new(ErrorKind::Key, format!("{host} refused the API key for `{request}` with status {status}"));
+    saying(error, words)
         .with_hint(format!("check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`{also}"))
 }
 
@@ -190,7 +221,8 @@ impl fmt::Display for Failure {
             Self::Transport(error) => formatter.write_str(&innermost(error)),
             Self::Broken(error) => write!(formatter, "the answer was cut short: {error}"),
             Self::Malformed { offset, reason } => write!(formatter, "{reason} at byte {offset}"),
-            Self::Status { status, .. } => write!(formatter, "status {status}"),
+            Self::Status { status, words: None, .. } => write!(formatter, "status {status}"),
+            Self::Status { status, words: Some(words), .. } => write!(formatter, "status {status}, it says: {words}"),
             Self::Refused(reason) => formatter.write_str(reason),
             Self::Skewed(skew) => write!(formatter, "this machine's clock is {skew} the service's"),
             Self::Stop(error) => error.fmt(formatter),
@@ -198,8 +230,8 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The fault in an error response, with the key masked in case it is echoed.
-async fn fault_in(mut response: reqwest::Response, key: &ApiKey) -> Option<ValidationFault> {
+/// The body of an error response, with the key masked in case it is echoed.
+async fn body_of(mut response: reqwest::Response, key: &ApiKey) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.ok()? {
         if body.len() + chunk.len() > MAX_FAULT_BYTES {
@@ -210,7 +242,48 @@ async fn fault_in(mut response: reqwest::Response, key: &ApiKey) -> Option<Valid
     if let Some(echo) = key.echo() {
         echo.overwrite(&mut body);
     }
-    serde_json::from_slice(&body).ok()
+    Some(body)
+}
+
+/// What a vendor says in the body of an error response: a message in JSON, the title of a page, or text.
+fn words_in(body: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(body);
+    let words = match serde_json::from_str::<Value>(&text) {
+        Ok(json) => message_in(&json, 0)?,
+        Err(_) if text.trim_start().starts_with('<') => {
+            let lower = text.to_ascii_lowercase();
+            let start = lower.find("<title")?;
+            let start = start + lower[start..].find('>')? + 1;
+            text[start..start + lower[start..].find("</title")?].to_owned()
+        }
+        Err(_) if text.starts_with(['{', '[']) => return None,
+        Err(_) => text.into_owned(),
+    };
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    (!words.is_empty()).then(|| shorten(&words))
+}
+
+/// The message in the JSON of an error, under the names that frameworks give it.
+fn message_in(json: &Value, depth: u8) -> Option<String> {
+    match json {
+        Value::String(text) => Some(text.clone()),
+        Value::Object(object) if depth < 3 => {
+            let named = ["message", "detail", "error_description", "error", "errors", "msg", "title", "reason"];
+            named.into_iter().filter_map(|name| object.get(name)).find_map(|value| message_in(value, depth + 1))
+        }
+        Value::Array(array) if depth < 3 => array.first().and_then(|value| message_in(value, depth + 1)),
+        _ => None,
+    }
+}
+
+/// Text from outside for a message: escaped, and not longer than a few lines.
+fn shorten(text: &str) -> String {
+    const MAX_LETTERS: usize = 300;
+    let mut short: String = text.chars().take(MAX_LETTERS).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    escape(&short).into_owned()
 }
 
 /// How long a `Retry-After` asks to wait, given in seconds or as a date; nothing for a date in the past.
@@ -231,7 +304,26 @@ mod tests {
 
     use chrono::DateTime;
 
-    use super::wait_of;
+    use super::{wait_of, words_in};
+
+    #[test]
+    fn the_words_of_a_vendor_are_found_in_what_frameworks_send() {
+        for (body, words) in [
+            (r#"{"detail": "Not found"}"#, Some("Not found")),
+            (r#"{"error": {"code": 7, "message": "Quota  exceeded\n"}}"#, Some("Quota exceeded")),
+            (r#"{"errors": [{"title": "too many"}]}"#, Some("too many")),
+            (r#""no""#, Some("no")),
+            ("<html><head><TITLE>502 Bad Gateway</TITLE></head>", Some("502 Bad Gateway")),
+            ("<html>", None),
+            ("upstream\u{1b}[2J down", Some("upstream\\u001b[2J down")),
+            (r#"{"code": 7}"#, None),
+            (r#"{"cut": "#, None),
+            ("", None),
+        ] {
+            assert_eq!(words_in(body.as_bytes()).as_deref(), words, "{body}");
+        }
+        assert_eq!(words_in("x".repeat(5_000).as_bytes()).map(|words| words.chars().count()), Some(301));
+    }
 
     #[test]
     fn retry_after_is_seconds_or_a_date_and_a_past_date_means_no_wait() {

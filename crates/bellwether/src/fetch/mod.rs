@@ -22,8 +22,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AGE, CONTENT_TYPE, DATE, HeaderMap, HeaderValue};
-use reqwest::redirect;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AGE, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{StatusCode, redirect};
 use tokio::sync::Semaphore;
 use url::Url;
 
@@ -36,7 +36,7 @@ use crate::interface::{Base, Endpoint};
 use crate::key::ApiKey;
 use crate::net::address::host_of;
 use crate::net::tls;
-use crate::plan::{Request, RequestLimits};
+use crate::plan::{Asking, Request, RequestLimits};
 use crate::time::Clock;
 use crate::time::skew::Skew;
 
@@ -49,6 +49,9 @@ use route::Route;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The most redirects of a request that are followed.
+const MAX_REDIRECTS: usize = 3;
+
 /// How long the head of an answer to a probe may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -59,11 +62,13 @@ pub(crate) struct Addresses {
     pub signals: Url,
     /// News and sentiment.
     pub sentiment: Url,
+    /// How they are asked.
+    pub asking: Asking,
 }
 
 /// Whether a status says that there is no such operation, or no such data.
 pub(crate) fn is_absence(status: u16) -> bool {
-    matches!(status, 404 | 405 | 410 | 501)
+    matches!(status, 204 | 404 | 405 | 410 | 501)
 }
 
 /// The head of an answer.
@@ -90,6 +95,19 @@ pub(crate) enum ClockTrust {
 fn date_of(response: &reqwest::Response) -> Option<DateTime<Utc>> {
     let date = response.headers().get(DATE)?.to_str().ok()?;
     DateTime::parse_from_rfc2822(date).ok().map(|date| date.to_utc())
+}
+
+/// The address that a redirect leads to, if it is at the same scheme, host and port.
+fn same_origin(first: &Url, asked: &Url, response: &reqwest::Response) -> Option<Url> {
+    if !matches!(response.status().as_u16(), 301 | 302 | 307 | 308) {
+        return None;
+    }
+    let mut next = asked.join(response.headers().get(LOCATION)?.to_str().ok()?).ok()?;
+    // The query may be left out, and the key with it.
+    if next.query().is_none() {
+        next.set_query(first.query());
+    }
+    (next.origin() == first.origin()).then_some(next)
 }
 
 /// The outcome of a request.
@@ -188,7 +206,7 @@ impl Client {
         self.paces[&route.host].wait().await;
         let place = || RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
         let failed = |failure: Failure| failure.into_error(place(), 1, None);
-        let answer = self.http.get(self.url(request)).timeout(PROBE_TIMEOUT).send().await;
+        let answer = self.send(request, Some(PROBE_TIMEOUT)).await;
         let response = answer.map_err(|error| failed(Failure::transport(error)))?;
         let date = date_of(&response);
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -256,10 +274,10 @@ impl Client {
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
     {
         let asked = self.clock.now();
-        let response = self.http.get(self.url(request)).send().await.map_err(Failure::transport)?;
+        let response = self.send(request, None).await.map_err(Failure::transport)?;
         self.check_clock(&response, asked)?;
         let status = response.status();
-        if !status.is_success() {
+        if !status.is_success() || matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::NO_CONTENT) {
             return Err(Failure::of_status(response, self.clock.now(), &self.key).await);
         }
         let evidence = evidence.map(|evidence| evidence.path().to_owned());
@@ -270,7 +288,9 @@ impl Client {
     /// Refuses an answer if the service's clock is far from this machine's, which would date it. What a cache answers is
     /// older.
     fn check_clock(&self, response: &reqwest::Response, asked: DateTime<Utc>) -> Result<(), Failure> {
-        let is_checked = self.trust == ClockTrust::Unconfirmed && matches!(self.clock, Clock::System);
+        let is_checked = self.trust == ClockTrust::Unconfirmed
+            && matches!(self.clock, Clock::System)
+            && !self.addresses.asking.trusts_own_clock;
         let Some(date) = date_of(response).filter(|_| is_checked && !response.headers().contains_key(AGE)) else {
             return Ok(());
         };
@@ -278,17 +298,66 @@ impl Client {
         if skew.is_too_large() { Err(Failure::Skewed(skew)) } else { Ok(()) }
     }
 
-    /// The URL of a request with the key, for the HTTP client only.
+    /// Sends a request with the key, and follows redirects to the same scheme, host and port: frameworks send them for a
+    /// slash at the end.
+    async fn send(&self, request: &Request, limit: Option<Duration>) -> reqwest::Result<reqwest::Response> {
+        let first = self.url(request);
+        let mut url = first.clone();
+        for _ in 0..MAX_REDIRECTS {
+            let response = self.ask(url.clone(), limit).send().await?;
+            match same_origin(&first, &url, &response) {
+                Some(next) => url = next,
+                None => return Ok(response),
+            }
+        }
+        self.ask(url, limit).send().await
+    }
+
+    fn ask(&self, url: Url, limit: Option<Duration>) -> reqwest::RequestBuilder {
+        let mut asked = self.http.get(url);
+        if let Some(limit) = limit {
+            asked = asked.timeout(limit);
+        }
+        let Some(header) = &self.addresses.asking.key_header else { return asked };
+        match HeaderValue::from_str(self.key.expose()) {
+            Ok(mut value) => {
+                value.set_sensitive(true);
+                asked.header(header, value)
+            }
+            Err(_) => asked,
+        }
+    }
+
+    /// The URL of a request, with the key if it is sent in the query, for the HTTP client only.
     fn url(&self, request: &Request) -> Url {
-        let mut url = self.below(request.endpoint.base(), &request.path());
-        url.query_pairs_mut().extend_pairs(request.query()).append_pair("api_key", self.key.expose());
+        let asking = &self.addresses.asking;
+        let mut url = self.below(request.endpoint.base(), &self.path(request));
+        let mut query = url.query_pairs_mut();
+        query.extend_pairs(request.query()).extend_pairs(&asking.query);
+        if asking.key_header.is_none() {
+            query.append_pair(asking.key_parameter.as_deref().unwrap_or("api_key"), self.key.expose());
+        }
+        drop(query);
         url
+    }
+
+    /// The escaped path of a request below its base address, as the definition has it.
+    fn path(&self, request: &Request) -> String {
+        let Some(path) = self.addresses.asking.paths.get(&request.endpoint) else { return request.path() };
+        match request.path().rsplit_once('/') {
+            Some((_, ticker)) if request.ticker.is_some() && path.contains("{ticker}") => {
+                path.replace("{ticker}", ticker)
+            }
+            Some((_, ticker)) if request.ticker.is_some() => format!("{}/{ticker}", path.trim_end_matches('/')),
+            _ => path.clone(),
+        }
     }
 
     /// The URL of an operation without query and key, for messages.
     pub(crate) fn address(&self, endpoint: Endpoint) -> String {
         let url = self.below(endpoint.base(), "");
-        format!("{}://{}{}{}", url.scheme(), host_of(&url), url.path(), endpoint.path())
+        let path = self.addresses.asking.paths.get(&endpoint).map_or(endpoint.path(), String::as_str);
+        format!("{}://{}{}{path}", url.scheme(), host_of(&url), url.path())
     }
 
     fn below(&self, base: Base, path: &str) -> Url {

@@ -15,6 +15,8 @@ const PORTION: usize = 1 << 17;
 pub(super) enum Packing {
     None,
     Gzip,
+    /// A stream of zlib.
+    Deflate,
     Brotli,
     Zstd,
 }
@@ -26,6 +28,7 @@ impl Packing {
         Some(match encoding.as_deref() {
             None | Some(b"" | b"identity") => Self::None,
             Some(b"gzip" | b"x-gzip") => Self::Gzip,
+            Some(b"deflate") => Self::Deflate,
             Some(b"br") => Self::Brotli,
             Some(b"zstd") => Self::Zstd,
             Some(_) => return None,
@@ -67,6 +70,7 @@ impl Corrupt {
 pub(super) enum Unpacked<R: BufRead> {
     Plain(R),
     Gzip(Buffered<flate2::bufread::MultiGzDecoder<R>>),
+    Deflate(Buffered<Whole<flate2::bufread::ZlibDecoder<R>>>),
     Brotli(Buffered<Brotli<R>>),
     Zstd(Buffered<zstd::Decoder<'static, R>>),
 }
@@ -82,6 +86,7 @@ impl<R: BufRead> Unpacked<R> {
         Ok(match packing {
             Packing::None => Self::Plain(body),
             Packing::Gzip => Self::Gzip(buffer(flate2::bufread::MultiGzDecoder::new(body))),
+            Packing::Deflate => Self::Deflate(buffer(Whole(flate2::bufread::ZlibDecoder::new(body)))),
             Packing::Brotli => Self::Brotli(buffer(Brotli::new(body))),
             Packing::Zstd => Self::Zstd(buffer(zstd::Decoder::with_buffer(body)?)),
         })
@@ -93,6 +98,7 @@ impl<R: BufRead> BufRead for Unpacked<R> {
         match self {
             Self::Plain(body) => body.fill_buf(),
             Self::Gzip(decoder) => decoder.fill_buf().map_err(|error| Corrupt::of("gzip", error)),
+            Self::Deflate(decoder) => decoder.fill_buf().map_err(|error| Corrupt::of("zlib", error)),
             Self::Brotli(decoder) => decoder.fill_buf().map_err(|error| Corrupt::of("Brotli", error)),
             Self::Zstd(decoder) => decoder.fill_buf().map_err(|error| Corrupt::of("zstd", error)),
         }
@@ -102,6 +108,7 @@ impl<R: BufRead> BufRead for Unpacked<R> {
         match self {
             Self::Plain(body) => body.consume(count),
             Self::Gzip(decoder) => decoder.consume(count),
+            Self::Deflate(decoder) => decoder.consume(count),
             Self::Brotli(decoder) => decoder.consume(count),
             Self::Zstd(decoder) => decoder.consume(count),
         }
@@ -111,6 +118,17 @@ impl<R: BufRead> BufRead for Unpacked<R> {
 impl<R: BufRead> Read for Unpacked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         read_ready(self, buffer)
+    }
+}
+
+/// A stream of zlib without trailing bytes. The crate's decoder stops at its end, whatever follows.
+pub(super) struct Whole<D>(D);
+
+impl<R: BufRead> Read for Whole<flate2::bufread::ZlibDecoder<R>> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(buffer)?;
+        let is_followed = count == 0 && !buffer.is_empty() && !self.0.get_mut().fill_buf()?.is_empty();
+        if is_followed { Err(ErrorKind::InvalidData.into()) } else { Ok(count) }
     }
 }
 
@@ -154,6 +172,11 @@ mod tests {
                 encoder.write_all(TEXT).expect("memory takes any bytes");
                 encoder.finish().expect("memory takes any bytes")
             }
+            Packing::Deflate => {
+                let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+                encoder.write_all(TEXT).expect("memory takes any bytes");
+                encoder.finish().expect("memory takes any bytes")
+            }
             // A window of 2^16, one stored block and an empty last one.
             Packing::Brotli => {
                 let head = ((TEXT.len() as u32 - 1) << 4) | (1 << 20);
@@ -171,7 +194,7 @@ mod tests {
 
     #[test]
     fn one_compressed_stream_is_unpacked_across_any_chunks_and_nothing_may_follow() {
-        for packing in [Packing::Gzip, Packing::Brotli, Packing::Zstd] {
+        for packing in [Packing::Gzip, Packing::Deflate, Packing::Brotli, Packing::Zstd] {
             let body = pack(packing);
             for portion in [1, 2, 7, body.len(), body.len() + 3, 1 << 16] {
                 assert_eq!(unpack(packing, &body, portion).expect("a whole stream"), TEXT, "{packing:?}");

@@ -15,7 +15,7 @@ mod service;
 mod wording;
 mod written;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -130,6 +130,23 @@ pub struct Remote {
     pub sentiment_base_url: Url,
     /// The source of the API key.
     pub key: KeySource,
+    /// How it is asked.
+    pub asking: Asking,
+}
+
+/// How a service is asked, where that differs from the interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asking {
+    /// The header that the key is sent in; none for the query.
+    pub key_header: Option<String>,
+    /// The parameter of the query that the key is sent in, if not `api_key`.
+    pub key_parameter: Option<String>,
+    /// Further parameters of every request.
+    pub query: Vec<(String, String)>,
+    /// Other paths of operations, below the base address.
+    pub paths: BTreeMap<Endpoint, String>,
+    /// Whether this machine's clock counts where that of the service differs.
+    pub trusts_own_clock: bool,
 }
 
 /// A way to get the signals.

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::fetch::Addresses;
 use crate::interface::ChangeSet;
 use crate::key::ApiKey;
+use crate::plan::Asking;
 use crate::serve::{self, RunningService, Service, Universe};
 
 /// The seed of the demo universe.
@@ -28,7 +29,11 @@ impl Demo {
 
     /// Its base addresses.
     pub(super) fn addresses(&self) -> Addresses {
-        Addresses { signals: self.running.base_url().clone(), sentiment: self.running.sentiment_base_url().clone() }
+        Addresses {
+            signals: self.running.base_url().clone(),
+            sentiment: self.running.sentiment_base_url().clone(),
+            asking: Asking::default(),
+        }
     }
 
     /// Its key.

@@ -190,6 +190,7 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
     let (definition, text, whole) = (&plan.name, &plan.text, &plan.whole);
     let beginning = NewRun { definition, text, service, whole, now, interrupted, stop };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
+    options.control.warn(unfinished.warnings());
     options.control.observe(Event::Named { run: unfinished.name() });
     let demo = match plan.source {
         Source::Demo => Some(Demo::start(now.date_naive()).await?),
@@ -240,7 +241,11 @@ async fn key(plan: &Plan, stop: &CancellationToken) -> Result<Option<ApiKey>> {
 }
 
 fn addresses(remote: &Remote) -> Addresses {
-    Addresses { signals: remote.base_url.clone(), sentiment: remote.sentiment_base_url.clone() }
+    Addresses {
+        signals: remote.base_url.clone(),
+        sentiment: remote.sentiment_base_url.clone(),
+        asking: remote.asking.clone(),
+    }
 }
 
 /// The input of the second half of a run.
@@ -276,6 +281,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let check = |settled: &SealedRun| {
             let rejected = rejects::above(max_share, &records, &settled.requests()?);
             if let Some(rejected) = rejected {
+                let reasons = rejects::reasons(&records, settled)?;
                 let kept = unfinished.abandon(&options.evidence(), Some(settled))?;
                 let what = format!("rejected {rejected}, above the limit of {}", percent(max_share));
                 return Err(Error::new(ErrorKind::Checks, what)
@@ -283,7 +289,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
                         "the rejected records are in `{}`; to allow more, raise `max_share` in `[rejects]`",
                         kept.display()
                     ))
-                    .with_reasons(rejects::reasons(&records)));
+                    .with_reasons(reasons));
             }
             let Some(store) = &store else { return Ok(true) };
             let pulled = runtime.block_on(store.pull_archive(None))?;

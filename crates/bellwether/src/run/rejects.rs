@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::names::list;
-use crate::archive::AnswerRecord;
+use crate::archive::{AnswerRecord, RejectGroup, SealedRun};
+use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::tables::{Oversized, RequestRecord};
 use crate::text::human::group_digits;
@@ -22,8 +23,14 @@ struct OperationTally {
     lost: u64,
 }
 
-/// The known reasons: records rejected for their size, and requests whose answers were rejected whole.
-pub(super) fn reasons(answers: &[Arc<AnswerRecord>]) -> Vec<String> {
+/// The reasons: records rejected for their size, requests whose answers were rejected whole, and why records were rejected,
+/// with their number and the first of them.
+pub(super) fn reasons(answers: &[Arc<AnswerRecord>], settled: &SealedRun) -> Result<Vec<String>> {
+    /// The most that a message has.
+    const MAX_GROUPS: usize = 5;
+    let groups = RejectGroup::of_run(settled)?;
+    let groups = groups.iter().take(MAX_GROUPS).map(RejectGroup::to_string);
+
     let oversized = answers.iter().flat_map(|answer| &answer.oddities.oversized);
     let oversized = oversized.take(Oversized::MAX_LISTED).map(Oversized::to_string);
     let is_unreadable = |answer: &&Arc<AnswerRecord>| answer.request.rows == 0 && answer.request.rejects > 0;
@@ -32,7 +39,7 @@ pub(super) fn reasons(answers: &[Arc<AnswerRecord>]) -> Vec<String> {
     let what = if unreadable.len() == 1 { "answer" } else { "answers" };
     let unreadable = (!unreadable.is_empty())
         .then(|| format!("every record was rejected in the {what} to {}", list(unreadable.iter())));
-    oversized.chain(unreadable).collect()
+    Ok(oversized.chain(unreadable).chain(groups).collect())
 }
 
 /// The operations with more than a share of rejected records or series, by the answers and by the requests as they were

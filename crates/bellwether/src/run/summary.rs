@@ -263,13 +263,8 @@ impl fmt::Display for Fetched {
             let undated = count_of(*undated, "latest signal", "latest signals");
             writeln!(formatter, "undated   {undated} without a date, archived and in no dataset")?;
         }
-        if lenient.signals > 0 {
-            let signals = count_of(lenient.signals, "signal", "signals");
-            writeln!(formatter, "lenient   accepted {signals} with different letter case, such as `BUY`")?;
-        }
-        if lenient.dates > 0 {
-            let dates = count_of(lenient.dates, "date", "dates");
-            writeln!(formatter, "lenient   accepted {dates} with a lower-case `t` or `z`")?;
+        for (count, [one, many], how) in lenient.in_words().into_iter().filter(|(count, ..)| *count > 0) {
+            writeln!(formatter, "lenient   accepted {} {how}", count_of(count, one, many))?;
         }
         if lenient.repeated > 0 {
             let repeated = count_of(lenient.repeated, "signal", "signals");

@@ -22,6 +22,7 @@ use tokio::task::spawn_blocking;
 
 use super::fault::{Explained, FaultVerdict};
 use super::objects::Store;
+use crate::disk::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_unique};
 use crate::error::Error;
 use crate::text::human::count_of;
 
@@ -239,7 +240,7 @@ fn walk(root: &Path, at: &str, scope: Scope, skipped: &SkippedKeys) -> Result<Co
             };
             match scope {
                 // To skip it would be to call what is behind it missing.
-                _ if found.is_symlink() => {
+                _ if found.is_symlink() && may_be_ours(key.as_ref()) => {
                     return Err(refusal(format!("`{key}` is a symbolic link, which is not followed")));
                 }
                 Scope::Folders if found.is_dir() => _ = contents.folders.insert(key),
@@ -259,6 +260,15 @@ fn walk(root: &Path, at: &str, scope: Scope, skipped: &SkippedKeys) -> Result<Co
         contents.check()?;
     }
     Ok(contents)
+}
+
+/// Whether an entry is where an archive, a dataset, or a run or version of it is.
+fn may_be_ours(key: &str) -> bool {
+    const FORMS: [&str; 4] = [RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER, FORGOTTEN_FOLDER];
+    match key.split('/').nth(2) {
+        None => true,
+        Some(name) => is_unique(name) || name == "latest.json" || FORMS.iter().any(|form| fits(name, form)),
+    }
 }
 
 /// The name of an entry and its key; `None` if that is no path.
@@ -297,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_walked_to_a_depth_without_unfinished_objects_and_a_link_is_refused() {
+    fn a_folder_is_walked_to_a_depth_without_unfinished_objects_and_follows_no_link() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let listed = ["a/1", "a/b/2#x", "a/b/c/d/e/f/g/8"];
@@ -308,8 +318,13 @@ mod tests {
         assert_eq!(walk_all(root, "a", Scope::Folders), (Vec::new(), vec!["a/b".to_owned()]));
         assert_eq!(walk_all(root, "none", Scope::Objects), (Vec::new(), Vec::new()));
         symlink(root, root.join("a/b/up")).unwrap();
-        let error = walk(root, "a", Scope::Objects, &SkippedKeys::new(|_| {})).unwrap_err();
-        assert!(error.to_string().contains("`a/b/up` is a symbolic link"), "{error}");
+        assert_eq!(walk_all(root, "a", Scope::Objects), (listed.map(str::to_owned).into(), Vec::new()));
+        for ours in ["a/linked", "a/b/run=20261120T213000Z-7f3a", "a/b/20261120T213000Z-7f3a"] {
+            symlink(root, root.join(ours)).unwrap();
+            let error = walk(root, "a", Scope::Objects, &SkippedKeys::new(|_| {})).unwrap_err();
+            assert!(error.to_string().contains(&format!("`{ours}` is a symbolic link")), "{error}");
+            fs::remove_file(root.join(ours)).unwrap();
+        }
     }
 
     #[test]

@@ -114,11 +114,38 @@ impl Drift {
 pub struct Leniencies {
     /// Signals in another letter case, such as `BUY`.
     pub signals: u64,
-    /// Dates with a lower-case `t` or `z`.
+    /// Dates in another notation than those of the interface, such as `2026-11-20T16:00Z`, or seconds since 1970.
     pub dates: u64,
     /// Signals that a history lists again, byte for byte; the first one counts.
     #[serde(default)]
     pub repeated: u64,
+    /// Confidences that are text.
+    #[serde(default)]
+    pub confidences: u64,
+    /// Tickers, periods and regimes that are left out or spelled in another way, of an answer to a request that names them.
+    #[serde(default)]
+    pub echoes: u64,
+    /// Articles without a title or a link.
+    #[serde(default)]
+    pub untitled: u64,
+    /// Scores that are text with spaces, or text that stands for none, such as `N/A`.
+    #[serde(default)]
+    pub scores: u64,
+}
+
+impl Leniencies {
+    /// What was accepted, singular and plural, and in which notation.
+    pub fn in_words(&self) -> [(u64, [&'static str; 2], &'static str); 6] {
+        let Self { signals, dates, confidences, echoes, untitled, scores, repeated: _ } = *self;
+        [
+            (signals, ["signal", "signals"], "with different letter case, such as `BUY`"),
+            (dates, ["date", "dates"], "in another notation, such as `2026-11-20T16:00Z`"),
+            (confidences, ["confidence", "confidences"], "written as text"),
+            (echoes, ["history", "histories"], "whose ticker, period or regime is left out or spelled in another way"),
+            (untitled, ["article", "articles"], "without a title or a link"),
+            (scores, ["score", "scores"], "written as text with spaces, or that say there is none, such as `N/A`"),
+        ]
+    }
 }
 
 impl AddAssign for Leniencies {
@@ -126,6 +153,10 @@ impl AddAssign for Leniencies {
         self.signals += other.signals;
         self.dates += other.dates;
         self.repeated += other.repeated;
+        self.confidences += other.confidences;
+        self.echoes += other.echoes;
+        self.untitled += other.untitled;
+        self.scores += other.scores;
     }
 }
 

@@ -33,7 +33,7 @@ const DATES: [(&str, Option<&str>); 12] = [
     ("\"0000-01-01\"", None),
     ("\"2026-02-30\"", None),
     ("null", None),
-    ("20261120", None),
+    ("20261120", Some("2026-11-20T00:00:00")),
 ];
 
 const SIGNALS: [(&str, Option<&str>); 6] = [
@@ -142,7 +142,7 @@ impl Writing<'_> {
         let (signal, is) = self.choices.of(&SIGNALS);
         let (beside, is_typed) = if self.choices.below(3) > 0 { BESIDE[0] } else { self.choices.of(&BESIDE) };
         let (confidence, is_number) = match self.choices.below(12) {
-            0 => (format!("\"{number}\""), false),
+            0 => (format!("\"{number}\""), true),
             1 => (format!("0{number}"), false),
             2 => (format!("{number}.0"), true),
             3 => (format!("{number}e0"), true),

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use super::super::Answer;
 use super::TICKER;
 use super::records::{
-    Article, Entry, Extra, Latest, Pairs, canonical_signal, day, deserialize, elements, finite, into_text, is_lenient,
-    record, score, weight,
+    self, Article, Entry, Extra, Latest, Pairs, article_score, canonical_signal, confidence, day, deserialize, echo,
+    elements, into_text, record, score, weight,
 };
 use crate::interface::{Endpoint, SentimentSummary, Ticker, TrailingSummary};
 use crate::tables::dates;
@@ -125,6 +125,21 @@ impl Expected {
         unknown
     }
 
+    /// The series that a history is of, and whether ticker, period and regime are given as the interface says.
+    fn key(answer: &Answer<'_>, asked: &str, echoes: [Option<&str>; 3]) -> Option<(SeriesKey, bool)> {
+        let [ticker, period, regime] = echoes;
+        let ticker = ticker.filter(|json| *json != "null");
+        let (period, has_period) = echo(period, answer.request.period)?;
+        let (regime, has_regime) = echo(regime, answer.request.regime)?;
+        let key = SeriesKey {
+            ticker: ticker.map_or_else(|| asked.parse().ok(), deserialize)?,
+            period: Some(period),
+            regime: Some(regime),
+            table: Table::of(answer.request.endpoint),
+        };
+        Some((key, ticker.is_some() && has_period && has_regime))
+    }
+
     fn is_requested(answer: &Answer<'_>, ticker: &str, key: &SeriesKey) -> bool {
         key.ticker.as_str() == ticker
             && answer.request.period.is_none_or(|period| Some(period) == key.period)
@@ -133,6 +148,13 @@ impl Expected {
 
     fn history(&mut self, answer: &Answer<'_>, asked: &str, place: [&str; 2], json: &str) -> Option<()> {
         let [pointer, pattern] = place;
+        if !pattern.is_empty() && ["null", "[]", "{}"].contains(&json) {
+            let (key, _) =
+                Self::key(answer, asked, [None; 3]).filter(|(key, _)| Self::is_requested(answer, asked, key))?;
+            self.lenient.echoes += 1;
+            self.items.push(Item::Series(key));
+            return Some(());
+        }
         let Pairs(pairs) = serde_json::from_str(json).ok()?;
         let only = |name: &str| {
             let mut found = pairs.iter().filter(|(known, _)| known == name);
@@ -143,12 +165,11 @@ impl Expected {
             .map(|(name, _)| name.as_str())
             .filter(|name| ["predictions", "items"].contains(name))
             .collect();
-        let key = SeriesKey {
-            ticker: deserialize(only("ticker")?)?,
-            period: Some(deserialize(only("period")?)?),
-            regime: Some(deserialize(only("regime")?)?),
-            table: Table::of(answer.request.endpoint),
-        };
+        let has_two = |name: &str| pairs.iter().filter(|(known, _)| known == name).count() > 1;
+        if ["ticker", "period", "regime"].into_iter().any(has_two) {
+            return None;
+        }
+        let (key, is_echoed) = Self::key(answer, asked, ["ticker", "period", "regime"].map(only))?;
         let name = *names.first()?;
         let entries: Vec<&RawValue> = serde_json::from_str(only(name)?).ok()?;
         let beside = match names[..] {
@@ -164,15 +185,16 @@ impl Expected {
             self.rejected += elements(only(beside)?).max(1);
         }
         self.unknown(pattern, json, &["ticker", "period", "regime", "predictions", "items"]);
+        self.lenient.echoes += u64::from(!is_echoed);
         self.items.push(Item::Series(key));
         let mut rows: BTreeMap<i64, (dates::Date, Entry<'_>, Extra, &str)> = BTreeMap::new();
         let mut repeated = 0;
         for (position, json) in entries.iter().enumerate() {
             let entry = record::<Entry<'_>>(json.get());
-            let read = entry.and_then(|entry| Some((day(&entry.date)?, entry)));
-            match read
-                .filter(|(_, entry)| finite(entry.confidence).is_some() && canonical_signal(&entry.signal).is_some())
-            {
+            let read = entry.and_then(|entry| Some((day(entry.date)?.0, entry)));
+            match read.filter(|(_, entry)| {
+                confidence(entry.confidence).is_some() && canonical_signal(&entry.signal).is_some()
+            }) {
                 Some((date, entry)) => {
                     let extra =
                         self.unknown(&format!("{pattern}/{name}/*"), json.get(), &["date", "signal", "confidence"]);
@@ -189,22 +211,24 @@ impl Expected {
         self.lenient.repeated += repeated as u64;
         self.rejected += rejected;
         self.lost += u64::from(rows.is_empty() && (rejected > 0 || beside.is_some()));
-        rows.into_values().for_each(|(date, entry, extra, _)| self.row(answer, Some(date), &entry, extra));
+        rows.into_values().for_each(|(_, entry, extra, _)| self.row(answer, &entry, extra));
         Some(())
     }
 
-    fn row(&mut self, answer: &Answer<'_>, date: Option<dates::Date>, entry: &Entry<'_>, extra: Extra) {
-        let confidence = finite(entry.confidence);
+    fn row(&mut self, answer: &Answer<'_>, entry: &Entry<'_>, extra: Extra) {
+        let (confidence, is_text) = confidence(entry.confidence).expect("it is valid");
         self.typed += 1;
         let name = canonical_signal(&entry.signal).expect("it is valid");
+        let date = day(entry.date);
         self.lenient.signals += u64::from(name != entry.signal);
-        self.lenient.dates += is_lenient(&entry.date);
-        self.unusual += u64::from(confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)));
+        self.lenient.dates += u64::from(date.is_some_and(|(_, is_lenient)| is_lenient));
+        self.lenient.confidences += u64::from(is_text);
+        self.unusual += u64::from(!(0.0..=1.0).contains(&confidence));
         self.items.push(Item::Row {
-            date: date.map(|date| date.micros),
-            offset: date.and_then(|date| date.offset_minutes),
+            date: date.map(|(date, _)| date.micros),
+            offset: date.and_then(|(date, _)| date.offset_minutes),
             signal: name.to_owned(),
-            confidence: confidence.map(f64::to_bits),
+            confidence: Some(confidence.to_bits()),
             extra: if answer.rules.keep_extra { extra } else { Extra::new() },
         });
     }
@@ -228,37 +252,36 @@ impl Expected {
         // A duplicate of the older shape's fields matters only if that shape is read.
         let twice = ["ei", "ci"].iter().any(|name| pairs.iter().filter(|(known, _)| known == name).count() > 1);
         let latest: Latest<'_> = serde_json::from_str(&text).ok().filter(|_| !twice)?;
-        let key = SeriesKey {
-            ticker: latest.ticker,
-            period: Some(latest.period),
-            regime: Some(latest.regime),
-            table: Table::of(answer.request.endpoint),
-        };
-        let date = latest.date.as_deref().map(|text| day(text).ok_or(())).transpose().ok()?;
-        let written = latest.date.unwrap_or_default();
-        let entry = Entry { date: written, signal: latest.signal, confidence: latest.confidence };
-        let is_typed = finite(entry.confidence).is_some() && canonical_signal(&entry.signal).is_some();
+        let echoes = [latest.ticker, latest.period, latest.regime].map(|json| json.map(RawValue::get));
+        let (key, is_echoed) = Self::key(answer, TICKER, echoes)?;
+        latest.date.map(|json| day(json).ok_or(())).transpose().ok()?;
+        let date = latest.date.unwrap_or(RawValue::NULL);
+        let entry = Entry { date, signal: latest.signal, confidence: latest.confidence };
+        let is_typed = records::confidence(entry.confidence).is_some() && canonical_signal(&entry.signal).is_some();
         if !Self::is_requested(answer, TICKER, &key) || !is_typed {
             return None;
         }
         let extra = self.unknown("", json, &["ticker", "date", "period", "regime", signal, confidence]);
         self.items.push(Item::Series(key));
-        self.undated += u64::from(date.is_none());
-        self.row(answer, date, &entry, extra);
+        self.lenient.echoes += u64::from(!is_echoed);
+        self.undated += u64::from(latest.date.is_none());
+        self.row(answer, &entry, extra);
         Some(())
     }
 
     fn article(&mut self, answer: &Answer<'_>, position: usize, json: &str) -> Option<()> {
         let article: Article<'_> = record(json)?;
-        let date = day(&article.date)?;
-        let score = article.score.map(|json| score(json).ok_or(())).transpose().ok()?;
+        let (date, is_lenient) = day(article.date)?;
+        let (score, is_plain) = article_score(article.score)?;
         let extra = self.unknown("/*", json, &["date", "title", "score", "link"]);
         self.typed += 1;
-        self.lenient.dates += is_lenient(&article.date);
+        self.lenient.dates += u64::from(is_lenient);
+        self.lenient.scores += u64::from(!is_plain);
+        self.lenient.untitled += u64::from(article.title.is_none() || article.link.is_none());
         self.items.push(Item::Article {
             position: position as i32,
             date: Some(date.micros),
-            texts: [Some(article.title), Some(article.link)],
+            texts: [article.title, article.link].map(|text| Some(text.unwrap_or_default())),
             score: score.map(f64::to_bits),
             offset: date.offset_minutes,
             extra: if answer.rules.keep_extra { extra } else { Extra::new() },
@@ -292,10 +315,14 @@ impl Expected {
             let newer: SentimentSummary<'_> = record(json)?;
             forms.truncate(3);
             let references = [newer.low_article, newer.high_article, newer.avg_article];
-            let read = |text: &str| day(text).map(|date| date.micros);
+            let read = |date: &str| {
+                let mut lenient = Leniencies::default();
+                let read = dates::read(date, &mut lenient).ok().map(|date| date.micros);
+                (read, lenient.dates)
+            };
             (debtor, ticker) = (newer.debtor.into_owned(), newer.ticker);
-            dates = references.each_ref().map(|reference| read(&reference.date));
-            lenient = references.iter().map(|reference| is_lenient(&reference.date)).sum();
+            dates = references.each_ref().map(|reference| read(&reference.date).0);
+            lenient = references.iter().map(|reference| read(&reference.date).1).sum();
             scores = of("article").map(|name| {
                 let Pairs(reference) = record(field(&name)?.get())?;
                 reference.iter().find(|(known, _)| known == "score").and_then(|(_, json)| score(json))

@@ -7,7 +7,6 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::interface::{Period, Regime, Ticker};
 use crate::tables::Leniencies;
 use crate::tables::dates;
 
@@ -95,19 +94,61 @@ pub(super) fn canonical_signal(text: &str) -> Option<&'static str> {
     }
 }
 
-pub(super) fn day(text: &str) -> Option<dates::Date> {
-    dates::read(text, &mut Leniencies::default()).ok()
+/// A date, and whether it is in another notation than the interface's.
+pub(super) fn day(json: &RawValue) -> Option<(dates::Date, bool)> {
+    if let Some(number) = finite(json) {
+        return dates::read_number(number).map(|date| (date, true));
+    }
+    let (text, mut lenient) = (deserialize::<String>(json.get())?, Leniencies::default());
+    let date = dates::read(&text, &mut lenient).ok()?;
+    Some((date, lenient.dates > 0))
 }
 
-/// Whether a date has lowercase letters.
-pub(super) fn is_lenient(date: &str) -> u64 {
-    u64::from(date.contains(['t', 'z']))
+/// A confidence, and whether it is text.
+pub(super) fn confidence(json: &RawValue) -> Option<(f64, bool)> {
+    if let Some(number) = finite(json) {
+        return Some((number, false));
+    }
+    let text: String = deserialize(json.get())?;
+    decimal(&text).map(|value| (value, true))
+}
+
+/// The number in decimal that a text is, but for spaces.
+fn decimal(text: &str) -> Option<f64> {
+    let is_decimal = text.contains(|letter: char| letter.is_ascii_digit());
+    text.trim().parse().ok().filter(|value: &f64| is_decimal && value.is_finite()).map(plain_zero)
+}
+
+/// The score of an article, if it has one, and whether it is written as the interface says.
+pub(super) fn article_score(json: Option<&RawValue>) -> Option<(Option<f64>, bool)> {
+    let Some(json) = json else { return Some((None, true)) };
+    if let Some(number) = finite(json) {
+        return Some((Some(number), true));
+    }
+    let text: String = deserialize(json.get())?;
+    if let Some(value) = decimal(&text) {
+        return Some((Some(value), text.trim().len() + 2 == json.get().len()));
+    }
+    let says_none = ["", "n/a", "na", "nan", "none", "null"].contains(&&*text.trim().to_ascii_lowercase());
+    says_none.then_some((None, false))
+}
+
+/// A value of a history that repeats what was asked, and whether that is as the interface says.
+pub(super) fn echo<T: DeserializeOwned + Copy>(json: Option<&str>, asked: Option<T>) -> Option<(T, bool)> {
+    let Some(asked) = asked else { return Some((deserialize(json?)?, true)) };
+    let Some(json) = json.filter(|json| *json != "null") else { return Some((asked, false)) };
+    if let Some(exact) = deserialize(json) {
+        return Some((exact, true));
+    }
+    let text = if json.starts_with('"') { deserialize::<String>(json)? } else { format!("{json}d") };
+    let plain = serde_json::Value::from(text.trim().to_ascii_lowercase()).to_string();
+    Some((deserialize(&plain)?, false))
 }
 
 #[derive(Deserialize)]
 pub(super) struct Entry<'a> {
     #[serde(borrow)]
-    pub(super) date: Cow<'a, str>,
+    pub(super) date: &'a RawValue,
     #[serde(borrow)]
     pub(super) signal: Cow<'a, str>,
     #[serde(borrow)]
@@ -116,11 +157,14 @@ pub(super) struct Entry<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct Latest<'a> {
-    pub(super) ticker: Ticker,
     #[serde(borrow)]
-    pub(super) date: Option<Cow<'a, str>>,
-    pub(super) period: Period,
-    pub(super) regime: Regime,
+    pub(super) ticker: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) date: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) period: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) regime: Option<&'a RawValue>,
     #[serde(borrow, alias = "ei")]
     pub(super) signal: Cow<'a, str>,
     #[serde(borrow, alias = "ci")]
@@ -130,11 +174,11 @@ pub(super) struct Latest<'a> {
 #[derive(Deserialize)]
 pub(super) struct Article<'a> {
     #[serde(borrow)]
-    pub(super) date: Cow<'a, str>,
-    pub(super) title: String,
+    pub(super) date: &'a RawValue,
+    pub(super) title: Option<String>,
     #[serde(borrow)]
     pub(super) score: Option<&'a RawValue>,
-    pub(super) link: String,
+    pub(super) link: Option<String>,
 }
 
 pub(super) fn into_text(text: Cow<'_, str>) -> Option<String> {

@@ -44,7 +44,7 @@ fn only_entries_that_are_kept_count_as_accepted_leniently() {
         {"date":"2026-11-18T00:00:00","signal":"BUY","confidence":"none"}"#;
     let found = decode(&sector(), format!("{{\"A\": {}}}", history("A", entries)));
     assert_eq!(found.rejects.len(), 3, "{:?}", found.rejects);
-    assert_eq!(found.lenient, Leniencies { signals: 2, dates: 1, repeated: 1 });
+    assert_eq!(found.lenient, Leniencies { signals: 2, dates: 1, repeated: 1, ..Leniencies::default() });
     assert_eq!((found.records, found.rejected, found.unusual), (5, 3, 0), "a repetition is no record");
 }
 
@@ -56,12 +56,11 @@ fn a_history_that_was_not_requested_is_rejected_whole() {
         (other("15d", "5d"), "period `5d` was not requested"),
         (other("neutral", "bull"), "regime `bull` was not requested"),
         (other("15d", "45d"), "`period`: unknown period `45d`"),
-        (other("\"period\"", "\"span\""), "missing field `period`"),
         (other("\"period\":\"15d\"", "\"ticker\":\"A\""), "duplicate field `ticker`"),
         (other("predictions", "entries"), "missing field `predictions`"),
         (other("[{", "{\"a\":[{").replace("}]", "}]}"), "`predictions`: expected an array, found an object"),
         (other("[{", "[{},,{"), "expected a value, found `,`"),
-        ("null".to_owned(), "expected an object, found null"),
+        ("1".to_owned(), "expected an object, found a number"),
     ] {
         let found = decode(&sector(), format!("{{\"A\":{piece},\"C\":{}}}", history("C", "")));
         assert_eq!(rejects(&found), [("/A", reason)], "{piece}");

@@ -23,7 +23,10 @@ fn a_latest_signal_is_a_row_with_or_without_a_date_in_either_shape() {
     for (text, reason) in [
         (body("", ["signal", "ci"]), "missing field `confidence`"),
         (body("", newer).replace("AAPL", "MSFT"), "its ticker is `MSFT`, expected `AAPL`"),
-        (body("\"date\":\"soon\",", newer), "`date`: `soon` is not a valid date"),
+        (
+            body("\"date\":\"soon\",", newer),
+            "`date`: `soon` is not a valid date: dates are such as `2026-11-20`, `2026-11-20T16:00:00Z` or `2026-11-20T16:00:00-05:00`",
+        ),
     ] {
         let found = decode(&of_ticker(Endpoint::LegacySignals), &text);
         assert_eq!(rejects(&found), [("", reason)], "{text}");

@@ -41,7 +41,9 @@ mod tests {
 
     #[test]
     fn only_transient_failures_are_retried() {
-        let judged = |status, retry_after| verdict(&Failure::Status { status, retry_after, fault: None }, false);
+        let judged = |status, retry_after| {
+            verdict(&Failure::Status { status, retry_after, fault: None, words: None, location: None }, false)
+        };
         for status in [408, 429, 500, 502, 503, 504] {
             assert_eq!(judged(status, None), RetryVerdict::AskAgain { hint: None }, "{status}");
         }

@@ -4,13 +4,18 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use http::HeaderName;
+
 use super::Validator;
 use super::kinds::kind_of;
-use crate::definition::{Address, BaseUrl, DatasetKind, Definition, Placed, Service, SourceSection};
+use crate::definition::{
+    Address, BaseUrl, DatasetKind, Definition, KeyPlace, Placed, Service, SourceSection, TrustedClock,
+};
+use crate::interface::Endpoint;
 use crate::key::source::KeySource;
 use crate::net::address::is_loopback;
-use crate::plan::{Remote, RequestLimits, ServiceIdentity, Source};
-use crate::text::problem::Problem;
+use crate::plan::{Asking, Remote, RequestLimits, ServiceIdentity, Source};
+use crate::text::problem::{Problem, suggestion};
 
 const DEFAULT_CONNECTIONS: usize = 8;
 const DEFAULT_REQUESTS_PER_SECOND: u16 = 25;
@@ -92,6 +97,16 @@ impl Validator {
                 let problem = Problem::new(format!("`{key}` has no effect on the demo service"), span);
                 self.object(problem.with_hint("it needs no key: remove it"));
             }
+            let asking = [
+                ("key", section.key.as_ref().map(Placed::span)),
+                ("query", section.query.as_ref().map(Placed::span)),
+                ("paths", section.paths.as_ref().map(Placed::span)),
+                ("clock", section.clock.as_ref().map(Placed::span)),
+            ];
+            for (key, span) in asking.into_iter().filter_map(|(key, span)| Some((key, span?))) {
+                let problem = Problem::new(format!("`{key}` has no effect on the demo service"), span);
+                self.object(problem.with_hint("it is asked as the interface says: remove it"));
+            }
             return ResolvedSource { source: Some(Source::Demo), variables: Vec::new() };
         }
         let key = self.key(section).below(root);
@@ -117,7 +132,8 @@ impl Validator {
         match addresses {
             (ResolvedAddress::Known(signals, _), ResolvedAddress::Known(sentiment, _)) => {
                 let (base_url, sentiment_base_url) = (signals.as_url().clone(), sentiment.as_url().clone());
-                return Some(Source::Remote(Box::new(Remote { base_url, sentiment_base_url, key })));
+                let asking = self.asking(section);
+                return Some(Source::Remote(Box::new(Remote { base_url, sentiment_base_url, key, asking })));
             }
             (ResolvedAddress::Absent, ResolvedAddress::Absent) => {
                 let hint = "set both `base_url` and `sentiment_base_url`, or `service = \"demo\"`";
@@ -132,6 +148,62 @@ impl Validator {
             (ResolvedAddress::Faulty, _) | (_, ResolvedAddress::Faulty) => {}
         }
         None
+    }
+
+    /// How the service is asked.
+    fn asking(&mut self, section: &SourceSection) -> Asking {
+        let mut asking = Asking::default();
+        let own = ["sector", "period", "regime"];
+        if let Some(place) = &section.key {
+            match &**place {
+                KeyPlace::Header(name) if HeaderName::try_from(name.as_str()).is_err() => {
+                    let problem = Problem::new(format!("`{name}` cannot be the name of a header"), place.span());
+                    self.object(problem.with_hint("use the name that the vendor documents, such as `X-API-Key`"));
+                }
+                KeyPlace::Query(name) if name.is_empty() || own.contains(&name.as_str()) => {
+                    let problem = Problem::new(format!("the key cannot be sent as `{name}`"), place.span());
+                    self.object(problem.with_hint("use the name that the vendor documents, such as `apikey`"));
+                }
+                KeyPlace::Header(name) => asking.key_header = Some(name.clone()),
+                KeyPlace::Query(name) => asking.key_parameter = Some(name.clone()),
+            }
+        }
+        if let Some(query) = &section.query {
+            let key = asking.key_parameter.as_deref().unwrap_or("api_key");
+            for name in query.keys().filter(|name| own.contains(&name.as_str()) || *name == key) {
+                let problem = Problem::new(format!("`{name}` is sent already"), query.span());
+                self.object(problem.with_hint("the definition and the key say what it is: leave it out of `query`"));
+            }
+            asking.query = query.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        }
+        for (operation, path) in section.paths.iter().flat_map(|paths| paths.iter()) {
+            let is_path = !path.trim_matches('/').is_empty()
+                && !path.contains(['?', '#', '\\', '%'])
+                && !path.chars().any(|letter| letter.is_control() || letter.is_whitespace())
+                && !path.split('/').any(|part| matches!(part, "." | ".."));
+            let endpoint = operation.parse::<Endpoint>();
+            let (what, hint) = match &endpoint {
+                Err(_) => {
+                    let operations = Endpoint::ALL.map(Endpoint::as_str);
+                    let hint = suggestion(operation, &operations, "operations are");
+                    (format!("unknown operation `{operation}`"), hint)
+                }
+                Ok(_) if !is_path => {
+                    let hint = "write what follows the base address, such as `v2/history`; parameters go to `query`";
+                    (format!("`{}` is not a path", **path), hint.to_owned())
+                }
+                Ok(endpoint) if path.contains("{ticker}") && !endpoint.is_of_one_ticker() => {
+                    (format!("`{operation}` is not asked for a ticker"), "leave out `{ticker}`".to_owned())
+                }
+                Ok(endpoint) => {
+                    asking.paths.insert(*endpoint, path.trim_matches('/').to_owned());
+                    continue;
+                }
+            };
+            self.object(Problem::new(what, path.span()).with_hint(hint));
+        }
+        asking.trusts_own_clock = section.clock.as_deref() == Some(&TrustedClock::Ours);
+        asking
     }
 
     /// An address: as typed, from the variable that is named instead, or from the usual one. The value of a variable may be

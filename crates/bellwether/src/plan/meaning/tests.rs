@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 95] = [
+pub(super) const KEYS: [(&str, &str); 99] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -45,6 +45,10 @@ pub(super) const KEYS: [(&str, &str); 95] = [
     ("source.sentiment_base_url", "\"https://d.example/\""),
     ("source.api_key_file", "\"key\""),
     ("source.api_key_command", "[\"pass\", \"show\"]"),
+    ("source.key", "{ header = \"X-Key\" }"),
+    ("source.query", "{ tenant = \"7\" }"),
+    ("source.paths", "{ signals-history-all = \"v2/all\" }"),
+    ("source.clock", "\"ours\""),
     ("source.connections", "2"),
     ("source.requests_per_second", "2"),
     ("source.stall", "\"40s\""),

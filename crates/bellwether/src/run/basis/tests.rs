@@ -243,11 +243,13 @@ const OF_THE_DATASET: [(&str, &str, &str); 45] = [
 ];
 
 /// The keys that determine what is requested: the document has the service and the requests, and what was observed.
-const OF_REQUESTS: [&str; 16] = [
+const OF_REQUESTS: [&str; 18] = [
     "source.name",
     "source.service",
     "source.base_url",
     "source.sentiment_base_url",
+    "source.query",
+    "source.paths",
     "signals.history",
     "signals.sectors",
     "signals.tickers",
@@ -263,12 +265,14 @@ const OF_REQUESTS: [&str; 16] = [
 ];
 
 /// The keys that determine when and how something is fetched, checked, kept or told.
-const OF_NEITHER: [(&str, &str); 30] = [
+const OF_NEITHER: [(&str, &str); 32] = [
     ("description", "description = \"a\"\n"),
     ("dataset.license", "dataset.license = \"CC-BY-4.0\"\n"),
     // The demo has no key.
     ("source.api_key_file", ""),
     ("source.api_key_command", ""),
+    ("source.key", ""),
+    ("source.clock", ""),
     ("source.connections", "source.connections = 2\n"),
     ("source.requests_per_second", "source.requests_per_second = 2\n"),
     ("source.stall", "source.stall = \"40s\"\n"),

@@ -1,0 +1,256 @@
+//! Vendors that differ from the interface where real ones do: how they are asked, what they write, and what they say.
+
+use crate::faults::{GOOD, rows, run};
+use crate::support::program::{Outcome, Place};
+use crate::support::rows::{read, sealed_run, texts};
+use crate::support::scripted::{Scripted, ScriptedRequest, Step, json, reply};
+
+/// The problems that `check` finds in a `[source]` with some lines.
+fn problems(lines: &str) -> String {
+    let place = Place::new();
+    let addresses = "base_url = \"https://a.example\"\nsentiment_base_url = \"https://b.example\"\n";
+    place.define("it", &format!("[source]\n{addresses}{lines}[signals]\nsectors = [\"energy\"]\n"));
+    place.run(["check", "it"]).failed_with(2).stderr
+}
+
+#[test]
+fn how_a_vendor_is_asked_is_what_its_definition_says() {
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| json("200 OK", GOOD));
+    let source = "key = { header = \"X-Api-Key\" }\nquery = { tenant = \"7\", format = \"a b\" }\n\
+                  paths = { signals-history-all = \"/v2/history/\" }\n";
+    let outcome = run(&place, &service, source, "").expect_success();
+    assert_eq!(rows(&outcome), "rows      2");
+    let target = "/a/v2/history?sector=energy&period=15d&regime=neutral&format=a+b&tenant=7";
+    assert_eq!(service.targets(), [target]);
+    assert!(service.heads().iter().any(|line| line == "x-api-key: demo"), "{:?}", service.heads());
+
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| json("200 OK", GOOD));
+    run(&place, &service, "key = { query = \"apikey\" }\n", "").expect_success();
+    assert_eq!(service.targets(), ["/a/signals-history-all?sector=energy&period=15d&regime=neutral&apikey=demo"]);
+    assert!(!service.heads().iter().any(|line| line.contains("demo")), "{:?}", service.heads());
+
+    // An operation that is asked for each ticker.
+    for (path, target) in [("news", "/b/news/XOM?api_key=demo"), ("v2/{ticker}/news", "/b/v2/XOM/news?api_key=demo")] {
+        let place = Place::new();
+        let service = Scripted::of_histories(|_| json("200 OK", GOOD));
+        let source = format!("[source]\n{}paths.news_articles = \"{path}\"\n", service.source());
+        place.define("it", &format!("{source}[signals]\nsectors = [\"energy\"]\n"));
+        Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
+        assert_eq!(service.targets()[1..], [target]);
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused_with_its_place() {
+    for (lines, expected) in [
+        ("key = { header = \"a b\" }\n", "`a b` cannot be the name of a header"),
+        ("key = { query = \"sector\" }\n", "the key cannot be sent as `sector`"),
+        ("query = { period = \"5d\" }\n", "`period` is sent already"),
+        ("query = { api_key = \"mine\" }\n", "`api_key` is sent already"),
+        ("paths = { signal-history-all = \"x\" }\n", "did you mean `signals-history-all`?"),
+        ("paths = { signals-history-all = \"../x\" }\n", "`../x` is not a path"),
+        ("paths = { signals-history-all = \"x?a=1\" }\n", "`x?a=1` is not a path"),
+        ("paths = { signals-history-all = \"x/{ticker}\" }\n", "`signals-history-all` is not asked for a ticker"),
+        ("clock = \"theirs\"\n", "unknown clock `theirs`"),
+    ] {
+        let found = problems(lines);
+        assert!(found.contains(expected) && found.contains("pipelines/it.toml:4:"), "{lines}{found}");
+    }
+    let place = Place::new();
+    let source = "service = \"demo\"\nclock = \"ours\"\nquery = { a = \"b\" }\n";
+    place.define("it", &format!("[source]\n{source}[signals]\nsectors = [\"energy\"]\n"));
+    let found = place.run(["check", "it"]).failed_with(2).stderr;
+    for key in ["clock", "query"] {
+        assert!(found.contains(&format!("`{key}` has no effect on the demo service")), "{found}");
+    }
+}
+
+/// A service that sends everybody from one path to another.
+fn redirecting(status: &'static str, to: String) -> Scripted {
+    Scripted::start(move |request: &ScriptedRequest| match request.target.starts_with("/a/signals-history-all?") {
+        true => reply(status, &format!("Location: {to}\r\n"), b""),
+        false => json("200 OK", GOOD),
+    })
+}
+
+#[test]
+fn a_redirect_within_the_service_is_followed_and_no_other_one() {
+    for (status, to) in [
+        ("307 Temporary Redirect", "/a/signals-history-all/"),
+        ("308 Permanent Redirect", "/a/signals-history-all/?sector=energy&period=15d&regime=neutral&api_key=demo"),
+        ("301 Moved Permanently", "signals-history-all/"),
+    ] {
+        let place = Place::new();
+        let service = redirecting(status, to.to_owned());
+        assert_eq!(rows(&run(&place, &service, "", "").expect_success()), "rows      2", "{to}");
+        let query = "sector=energy&period=15d&regime=neutral&api_key=demo";
+        assert_eq!(service.targets()[1], format!("/a/signals-history-all/?{query}"), "{to}");
+    }
+    let elsewhere = Scripted::of_histories(|_| json("200 OK", GOOD));
+    let place = Place::new();
+    let to = format!("http://{}/a/signals-history-all", elsewhere.address());
+    let shown = run(&place, &redirecting("307 Temporary Redirect", to.clone()), "", "").failed_with(1).stderr;
+    assert!(shown.contains("redirects to another address are not followed") && shown.contains(&to), "{shown}");
+    assert!(elsewhere.targets().is_empty());
+
+    let place = Place::new();
+    let around =
+        Scripted::start(|request| reply("307 Temporary Redirect", &format!("Location: {}\r\n", request.target), b""));
+    run(&place, &around, "", "").failed_with(1);
+    assert_eq!(around.count(), 4, "an endless redirect ends");
+}
+
+#[test]
+fn the_vendor_s_own_words_are_told() {
+    let html = "<html><head><title>Upgrade\n required</title></head><body>demo-key-5521</body></html>";
+    type Answer = fn() -> Vec<Step>;
+    let cases: [(Answer, i32, &[&str]); 4] = [
+        (
+            || json("402 Payment Required", r#"{"error":{"message":"Quota exceeded"}}"#),
+            1,
+            &["it says: Quota exceeded\n"],
+        ),
+        (
+            || json("403 Forbidden", r#"{"detail":"no energy for demo-key-5521\u001b[2J"}"#),
+            1,
+            &["it says: no energy for "],
+        ),
+        (
+            || reply("429 Too Many Requests", "Retry-After: 7200\r\n", b"slow down"),
+            75,
+            &["status 429, it says: slow down\n", "it asks to wait 2 h"],
+        ),
+        (|| json("206 Partial Content", GOOD), 1, &["with status 206", "a part of the answer"]),
+    ];
+    for (answer, code, expected) in cases {
+        let place = Place::new();
+        let service = Scripted::of_histories(move |_| answer());
+        let source = format!("[source]\n{}patience = \"2s\"\n", service.source());
+        place.define("it", &format!("{source}[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n"));
+        let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo-key-5521"));
+        let shown = outcome.failed_with(code).stderr;
+        assert!(expected.iter().all(|text| shown.contains(text)), "{shown}");
+        assert!(!shown.contains("5521") && !shown.contains('\u{1b}'), "{shown}");
+    }
+    let place = Place::new();
+    let service =
+        Scripted::of_histories(move |_| reply("400 Bad Request", "Content-Type: text/html\r\n", html.as_bytes()));
+    let shown = run(&place, &service, "", "").failed_with(1).stderr;
+    assert!(shown.contains("it says: Upgrade required\n"), "{shown}");
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| json("200 OK", r#"{"error":"Quota exceeded"}"#));
+    let shown = run(&place, &service, "", "").failed_with(4).stderr;
+    assert!(shown.contains("the service says \"Quota exceeded\""), "{shown}");
+}
+
+#[test]
+fn what_real_stacks_write_is_read_as_what_it_means() {
+    let dates = |first: &str, second: &str| {
+        GOOD.replace("\"2026-11-20T00:00:00+00:00\"", first).replace("\"2026-11-19T00:00:00+00:00\"", second)
+    };
+    let bodies = [
+        dates("\"2026-11-20T00:00Z\"", "\"2026-11-19 00:00:00 UTC\""),
+        dates("\"2026-11-20 00:00:00+00\"", "\"Thu, 19 Nov 2026 00:00:00 GMT\""),
+        dates("1795132800", "1795046400000"),
+        dates("\" 2026-11-20T00:00:00Z \"", "\"2026-11-19T00:00:00,0Z\""),
+        dates("\"2026-11-19T19:00-05:00[America/New_York]\"", "\"2026-11-19T00:00:00Z\"").replace("0.75", "\"0.75\""),
+        GOOD.replace("\"15d\"", "\"15D\"").replace("neutral", "Neutral"),
+        GOOD.replace("\"15d\"", "15").replace("\"regime\":\"neutral\",", ""),
+        GOOD.replace("\"ticker\":\"XOM\",", "").replace("\"15d\"", "null"),
+    ];
+    let plain = {
+        let place = Place::new();
+        let service = Scripted::of_histories(|_| json("200 OK", GOOD));
+        run(&place, &service, "", "").expect_success();
+        read(&place.file("output/datasets/it/latest/it.parquet"))
+    };
+    for body in bodies {
+        let place = Place::new();
+        let sent = body.clone();
+        let service = Scripted::of_histories(move |_| json("200 OK", &sent));
+        let outcome = run(&place, &service, "", "").expect_success();
+        assert!(outcome.stdout.contains("lenient   accepted "), "{body}: {}", outcome.stdout);
+        let dataset = read(&place.file("output/datasets/it/latest/it.parquet"));
+        for column in ["ticker", "date", "period", "regime", "signal", "confidence"] {
+            assert_eq!(texts(&dataset, column), texts(&plain, column), "{column}: {body}");
+        }
+    }
+}
+
+#[test]
+fn articles_without_all_their_fields_are_kept() {
+    let place = Place::new();
+    let articles = r#"[{"date":"2026-11-18","title":"a","link":"l","score":""},
+        {"date":"20261118","score":" 0.5 ","title":null,"link":"l"},
+        {"date":"2026-11-18","title":"b","score":"N/A"},
+        {"date":"2026-11-18T12:00Z","title":"c","link":"m","score":0.25}]"#;
+    let service =
+        Scripted::start(move |request| json("200 OK", if request.target.starts_with("/a/") { GOOD } else { articles }));
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
+    let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
+    for line in [
+        "rejected  0 records\n",
+        "lenient   accepted 2 articles without a title or a link\n",
+        "lenient   accepted 3 scores written as text with spaces, or that say there is none, such as `N/A`\n",
+        "lenient   accepted 2 dates in another notation, such as `2026-11-20T16:00Z`\n",
+    ] {
+        assert!(outcome.stdout.contains(line), "{line}{}", outcome.stdout);
+    }
+    let kept = read(&sealed_run(&place).join("articles.parquet"));
+    let mut titles: Vec<String> = texts(&kept, "title").into_iter().flatten().collect();
+    titles.sort();
+    assert_eq!(titles, ["", "a", "b", "c"]);
+    let mut scores: Vec<String> = texts(&kept, "score").into_iter().flatten().collect();
+    scores.sort();
+    assert_eq!(scores, ["0.25", "0.5"]);
+}
+
+#[test]
+fn each_reason_of_a_reject_is_told_with_its_number_and_an_example() {
+    let place = Place::new();
+    let entry = |date: &str| format!("{{\"date\":\"{date}\",\"signal\":\"buy\",\"confidence\":0.5}}");
+    let entries = ["2026-11-20", "20/11/2026", "19/11/2026", "2026-11-18"].map(entry).join(",");
+    let entries = format!("{entries},{{\"date\":\"2026-11-17\",\"signal\":\"hold\",\"confidence\":0.5}}");
+    let body = format!(
+        "{{\"XOM\":{{\"ticker\":\"XOM\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[{entries}]}}}}"
+    );
+    let service = Scripted::of_histories(move |_| json("200 OK", &body));
+    let shown = run(&place, &service, "", "").failed_with(4).stderr;
+    let reasons = [
+        "2 times: `date`: `20/11/2026` is not a valid date",
+        "1 times: `signal`: unknown signal `hold`, at `/XOM/predictions/4` of `signals-history-all sector=energy",
+    ];
+    assert!(reasons.iter().all(|reason| shown.contains(reason)), "{shown}");
+    run(&place, &service, "", "[rejects]\nmax_share = 1.0\n").expect_success();
+    let folder = sealed_run(&place).file_name().expect("a name").to_string_lossy().into_owned();
+    let listed = place.run(["list", "runs", folder.trim_start_matches("run=")]).expect_success().stdout;
+    assert!(reasons.iter().all(|reason| listed.contains(reason)), "{listed}");
+}
+
+#[test]
+fn a_vendor_whose_clock_is_wrong_can_be_read_by_ours() {
+    let place = Place::new();
+    let service =
+        Scripted::of_histories(|_| reply("200 OK", "Date: Mon, 02 Mar 2026 10:00:00 GMT\r\n", GOOD.as_bytes()));
+    let shown = run(&place, &service, "", "").failed_with(75).stderr;
+    assert!(shown.contains("clock"), "{shown}");
+    run(&place, &service, "clock = \"ours\"\n", "").expect_success();
+}
+
+#[test]
+fn a_ticker_of_which_the_vendor_has_nothing_is_no_failure() {
+    let place = Place::new();
+    let body = format!("{}, \"NONE\": null, \"EMPTY\": []}}", GOOD.trim_end_matches('}').to_owned() + "}");
+    let service = Scripted::start(move |request| match request.target.starts_with("/a/") {
+        true => json("200 OK", &body),
+        false if request.target.contains("XOM") => json("200 OK", "[]"),
+        false => reply("204 No Content", "", b""),
+    });
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
+    let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
+    for line in ["rows      2\n", "rejected  0 records\n", "empty histories for 2 series"] {
+        assert!(outcome.stdout.contains(line), "{line}{}", outcome.stdout);
+    }
+}
