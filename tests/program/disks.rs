@@ -451,6 +451,23 @@ fn a_limit_on_open_files_is_not_reported_as_a_bug() {
     }
 }
 
+#[test]
+fn a_store_in_a_folder_without_space_is_told_as_what_it_is() {
+    for size in ["4k", "16k", "1m"] {
+        let place = Place::new();
+        place.define("it", "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n");
+        let script = format!(
+            "mkdir store && mount -t tmpfs -o size={size} none store && \
+             exec \"$PROGRAM\" run it -q --store \"file://$PWD/store\""
+        );
+        let outcome = Outcome::of(&mut in_a_namespace(&place, &script));
+        assert_ne!(outcome.code, Some(0), "{size}: {outcome:?}");
+        assert!(outcome.stderr.contains("storage space"), "{size}: {}", outcome.stderr);
+        let is_misled = ["credentials", "conditional"].into_iter().any(|word| outcome.stderr.contains(word));
+        assert!(!is_misled, "{size}: {}", outcome.stderr);
+    }
+}
+
 /// Nobody writes to a pipe of these tests, so whoever opens one waits for ever.
 #[test]
 fn what_is_no_regular_file_is_never_waited_for() {

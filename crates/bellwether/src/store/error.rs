@@ -168,6 +168,9 @@ impl Diagnostic for StoreError {
             Self::Open { url, .. } if url.starts_with("file:") => {
                 "check the path; the folder that it is in must exist, and you must be able to write there"
             }
+            Self::Denied { url, .. } if url.starts_with("file:") => {
+                "check that you may write there, and that there is space left"
+            }
             Self::Open { .. } | Self::Denied { .. } => {
                 "check the address, and the credentials in the environment, the profile or the instance"
             }

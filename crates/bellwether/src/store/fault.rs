@@ -83,6 +83,15 @@ pub(super) fn is_refusal(fault: &Fault) -> bool {
     }
 }
 
+/// Whether a folder takes no more.
+pub(super) fn is_full(fault: &Fault) -> bool {
+    use std::io::ErrorKind as Kind;
+    let is_it = |error: &std::io::Error| {
+        matches!(error.kind(), Kind::StorageFull | Kind::QuotaExceeded | Kind::ReadOnlyFilesystem)
+    };
+    reasons(fault).filter_map(|reason| reason.downcast_ref()).any(is_it)
+}
+
 /// Whether an answer broke off. The client has already tried again where there was none.
 pub(super) fn is_broken(fault: &Fault) -> bool {
     let is_unexplained = status(fault).is_none() && Explained::of(fault).is_none();
@@ -102,7 +111,13 @@ pub(super) fn is_temporary(fault: &Fault) -> bool {
 fn is_network(reason: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind as Kind;
     if let Some(error) = reason.downcast_ref::<std::io::Error>() {
-        let lasts = [Kind::PermissionDenied, Kind::StorageFull, Kind::ReadOnlyFilesystem, Kind::Unsupported];
+        let lasts = [
+            Kind::PermissionDenied,
+            Kind::QuotaExceeded,
+            Kind::ReadOnlyFilesystem,
+            Kind::StorageFull,
+            Kind::Unsupported,
+        ];
         return !lasts.contains(&error.kind());
     }
     is_http(reason)

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use object_store::{ObjectStoreExt, PutMode, PutPayload};
 
-use super::fault::{is_refusal, reason};
+use super::fault::{is_full, is_refusal, reason};
 use super::objects::{Created, MOST_BYTES, Store};
 use super::{Result, StoreError};
 use crate::error::Error;
@@ -49,6 +49,7 @@ impl Store {
         let skew = Skew::between((begun, Clock::System.now()), known.changed);
         match self.in_turn(self.put_if(at, third.clone(), &known)).await? {
             Ok(()) => {}
+            Err(fault) if is_full(&fault) => return Err(self.failure("write", at, &fault).into()),
             Err(fault) if is_refusal(&fault) => {
                 return Err(unconditional(&format!(
                     "it did not replace an object that is unchanged: {}",
