@@ -11,4 +11,4 @@ mod cli;
 mod explanation;
 pub mod schedule;
 
-pub use cli::{command, main, main_with};
+pub use cli::{command, main, main_with, skill_in_words};

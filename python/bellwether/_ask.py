@@ -161,8 +161,8 @@ def skill(
         "lag": _values.sessions("lag", lag),
         "allow_missing": _values.flag("allow_missing", allow_missing),
     }
-    rows, totals = _bellwether.skill(subject, _values.prices("prices", prices), how)
-    return Answer(rows, json.loads(totals))
+    rows, totals, text = _bellwether.skill(subject, _values.prices("prices", prices), how)
+    return Answer(rows, json.loads(totals), text)
 
 
 def demo_prices(*, today: Day | None = None, seed: int | None = None) -> Table:

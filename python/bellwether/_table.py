@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from . import _html
@@ -85,14 +86,17 @@ class Answer(Table):
     `len()` is the number of rows.
     """
 
-    __slots__ = ("totals",)
+    __slots__ = ("_text", "totals")
 
+    #: What the program prints instead of the totals and the rows.
+    _text: str | None
     #: The totals, by name; `bellwether schema --for` describes them.
     totals: dict[str, Any]
 
-    def __init__(self, rows: Rows, totals: dict[str, Any]) -> None:
+    def __init__(self, rows: Rows, totals: dict[str, Any], text: str | None = None) -> None:
         super().__init__(rows)
         self.totals = totals
+        self._text = text
 
     def __len__(self) -> int:
         return self._rows.count or 0
@@ -104,10 +108,14 @@ class Answer(Table):
         return facts[:_FACTS] + more
 
     def __repr__(self) -> str:
+        if self._text is not None:
+            return f"{self._text}\n{self._title()}"
         totals = "".join(f"{name}: {value}\n" for name, value in self._facts())
         return totals + super().__repr__()
 
     def _repr_html_(self) -> str:
+        if self._text is not None:
+            return _html.section(self._title(), f"<pre>{escape(self._text)}</pre>")
         totals = [[name, value] for name, value in self._facts()]
         facts = _html.table(["", ""], totals) if totals else ""
         return facts + super()._repr_html_()

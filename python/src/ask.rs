@@ -134,7 +134,7 @@ pub(crate) fn skill(
     subject: AuditTarget,
     prices: Option<PriceArgument<'_>>,
     how: HowSkill,
-) -> PyResult<(Rows, String)> {
+) -> PyResult<(Rows, String, String)> {
     let prices = match prices {
         None => PriceInput::OfDefinition,
         Some(PriceArgument::Files(files)) => PriceInput::Files(files.extract()?),
@@ -156,7 +156,8 @@ pub(crate) fn skill(
         let control = Control { stop: stop.clone(), ..Control::default() };
         let of = AuditOptions { archive: &subject.2, service: None, plan: plan.as_ref(), as_of, control: &control };
         let (rows, found) = gather(audit::skill::schema(), |deliver| audit_skill(of, &options, deliver))?;
-        Ok((rows, serde_json::to_string(&found).expect("it is text")))
+        let text = bellwether_cli::skill_in_words(&found);
+        Ok((rows, serde_json::to_string(&found).expect("it is text"), text))
     })
 }
 

@@ -63,6 +63,7 @@ use clap::{Parser, Subcommand};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+pub use audit::skill_in_words;
 pub use help::command;
 use outcome::{Failure, INTERRUPTED, Result};
 use talk::{note, say};

@@ -9,6 +9,8 @@ mod sources;
 
 use bellwether::project::Project;
 
+pub use skill::skill_in_words;
+
 use super::aligned;
 use super::cancellable;
 use super::document;

@@ -91,6 +91,11 @@ impl Skill {
     }
 }
 
+/// What `bellwether audit skill` prints.
+pub fn skill_in_words(found: &skill::Skill) -> String {
+    describe(found, &[], RowLimit::First(SHOWN))
+}
+
 fn describe(found: &skill::Skill, groupings: &[Grouping], limit: RowLimit) -> String {
     let mut text = of_history(found);
     text.push_str(&of_prices(found));
