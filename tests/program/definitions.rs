@@ -249,7 +249,7 @@ fn every_choice_is_listed_unless_the_guess_is_sure() {
             "did you mean `parquet`? choose one of: `parquet`, `csv`, `csv.gz`, `csv.zst`, `arrow`",
         ),
         ("output.sort = \"datum\"\n", "did you mean `date`? the columns are: `ticker`, `date`, `period`"),
-        ("source.urls = \"\"\n", "known keys: `api_key_command`, `api_key_file`, `base_url`, `connections`"),
+        ("source.urls = \"\"\n", "known keys: `api_key_command`, `api_key_file`, `base_url`, `clock`, `connections`"),
     ];
     for (text, hint) in cases {
         place.define("odd", text);

@@ -106,7 +106,7 @@ fn losing_most_tickers_fails_however_long_the_others_are() {
             "630 of 3,990 records and 90 of 100 series of signals-history-all",
         ),
         (
-            bad(ENTRY).iter().map(|one| one.replace("\"regime\":\"neutral\",", "")).collect(),
+            bad(ENTRY).iter().map(|one| one.replace("\"regime\":\"neutral\"", "\"regime\":\"bull\"")).collect(),
             "90 of 3,450 records and 90 of 100 series of signals-history-all",
         ),
     ] {

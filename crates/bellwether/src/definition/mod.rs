@@ -125,8 +125,8 @@ pub(crate) struct SourceSection {
     /// Other paths of operations, below the base address: `signals-history-all = "v2/history"`. The ticker takes the place of
     /// `{ticker}`, or follows the path. Default: none.
     pub paths: Option<Placed<BTreeMap<String, Placed<String>>>>,
-    /// Whose clock is right where the service's differs from this machine's: `"service"`, which stops a run, or `"ours"`.
-    /// Default: `"service"`.
+    /// Whose clock is right where the service's differs from this machine's: `service`, which stops a run, or `ours`.
+    /// Default: `service`.
     pub clock: Option<Placed<TrustedClock>>,
     /// The number of concurrent requests, 1 to 64. Default: 8.
     #[schemars(range(min = 1, max = 64))]
