@@ -270,11 +270,7 @@ fn values(definitions: &Value, key: &Value, described: &str) -> String {
     let is_list = key["anyOf"].as_array().is_some_and(|of| of.len() == 2);
     let one = if is_list { &key["anyOf"][0] } else { key };
     let values = one["$ref"].as_str().and_then(|path| definitions[path.rsplit('/').next()?]["oneOf"].as_array());
-    // Tables are told in the key's own words.
-    let is_text = |value: &Value| value["const"].is_string();
-    let Some(values) = values.filter(|values| values.len() <= 12 && values.iter().all(is_text)) else {
-        return String::new();
-    };
+    let Some(values) = values.filter(|values| values.len() <= 12) else { return String::new() };
     let is_told = |value: &Value| described.contains(&format!("`{}`", value["const"].as_str().unwrap_or_default()));
     if values.iter().all(is_told) {
         return String::new();

@@ -46,6 +46,7 @@ fn how_a_vendor_is_asked_is_what_its_definition_says() {
 fn what_cannot_be_asked_is_refused_with_its_place() {
     for (lines, expected) in [
         ("key = { header = \"a b\" }\n", "`a b` cannot be the name of a header"),
+        ("key = { header = \"a\", query = \"b\" }\n", "the key is sent in a header or in the query"),
         ("key = { query = \"sector\" }\n", "the key cannot be sent as `sector`"),
         ("query = { period = \"5d\" }\n", "`period` is sent already"),
         ("query = { api_key = \"mine\" }\n", "`api_key` is sent already"),

@@ -141,14 +141,14 @@ pub(crate) struct SourceSection {
     pub patience: Option<Placed<TimeSpan>>,
 }
 
-/// Where the key is in a request.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase", expecting = "`{ header = \"…\" }` or `{ query = \"…\" }`")]
-pub(crate) enum KeyPlace {
-    /// In a header of this name.
-    Header(String),
-    /// In a parameter of this name.
-    Query(String),
+/// Where the key is in a request: one of the two.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct KeyPlace {
+    /// In a header of this name: `X-API-Key`.
+    pub header: Option<String>,
+    /// In a parameter of this name: `apikey`.
+    pub query: Option<String>,
 }
 
 /// The signals to fetch.

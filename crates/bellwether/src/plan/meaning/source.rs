@@ -155,18 +155,26 @@ impl Validator {
         let mut asking = Asking::default();
         let own = ["sector", "period", "regime"];
         if let Some(place) = &section.key {
-            match &**place {
-                KeyPlace::Header(name) if HeaderName::try_from(name.as_str()).is_err() => {
-                    let problem = Problem::new(format!("`{name}` cannot be the name of a header"), place.span());
-                    self.object(problem.with_hint("use the name that the vendor documents, such as `X-API-Key`"));
+            let KeyPlace { header, query } = &**place;
+            let (what, hint) = match (header, query) {
+                (Some(name), None) if HeaderName::try_from(name.as_str()).is_err() => (
+                    format!("`{name}` cannot be the name of a header"),
+                    "use the name that the vendor documents, such as `X-API-Key`",
+                ),
+                (None, Some(name)) if name.is_empty() || own.contains(&name.as_str()) => (
+                    format!("the key cannot be sent as `{name}`"),
+                    "use the name that the vendor documents, such as `apikey`",
+                ),
+                (Some(_), Some(_)) | (None, None) => {
+                    let what = "the key is sent in a header or in the query".to_owned();
+                    (what, "say one of them: `{ header = \"X-API-Key\" }` or `{ query = \"apikey\" }`")
                 }
-                KeyPlace::Query(name) if name.is_empty() || own.contains(&name.as_str()) => {
-                    let problem = Problem::new(format!("the key cannot be sent as `{name}`"), place.span());
-                    self.object(problem.with_hint("use the name that the vendor documents, such as `apikey`"));
-                }
-                KeyPlace::Header(name) => asking.key_header = Some(name.clone()),
-                KeyPlace::Query(name) => asking.key_parameter = Some(name.clone()),
+                (Some(_), None) | (None, Some(_)) => (String::new(), ""),
+            };
+            if !what.is_empty() {
+                self.object(Problem::new(what, place.span()).with_hint(hint));
             }
+            (asking.key_header, asking.key_parameter) = (header.clone(), query.clone());
         }
         if let Some(query) = &section.query {
             let key = asking.key_parameter.as_deref().unwrap_or("api_key");
