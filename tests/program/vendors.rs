@@ -1,5 +1,8 @@
 //! Vendors that differ from the interface where real ones do: how they are asked, what they write, and what they say.
 
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
 use crate::faults::{GOOD, rows, run};
 use crate::support::program::{Outcome, Place};
 use crate::support::rows::{read, sealed_run, texts};
@@ -228,6 +231,32 @@ fn each_reason_of_a_reject_is_told_with_its_number_and_an_example() {
     let folder = sealed_run(&place).file_name().expect("a name").to_string_lossy().into_owned();
     let listed = place.run(["list", "runs", folder.trim_start_matches("run=")]).expect_success().stdout;
     assert!(reasons.iter().all(|reason| listed.contains(reason)), "{listed}");
+}
+
+#[test]
+fn a_vendor_that_is_asked_too_often_is_asked_less_and_answers_everything() {
+    let allowed = Mutex::new((Instant::now(), 0_u32));
+    let history = |ticker: String| GOOD.trim_start_matches('{').trim_end_matches('}').replace("XOM", &ticker);
+    let body = format!("{{{}}}}}", (0..30).map(|at| history(format!("T{at}"))).collect::<Vec<_>>().join("},"));
+    let service = Scripted::start(move |request| {
+        if request.target.starts_with("/a/") {
+            return json("200 OK", &body);
+        }
+        // Ten requests a second.
+        let mut allowed = allowed.lock().expect("no test panicked");
+        if allowed.0.elapsed() >= Duration::from_secs(1) {
+            *allowed = (Instant::now(), 0);
+        }
+        allowed.1 += 1;
+        if allowed.1 > 10 { json("429 Too Many Requests", "{}") } else { json("200 OK", "[]") }
+    });
+    let place = Place::new();
+    let source = format!("[source]\n{}patience = \"60s\"\n", service.source());
+    place.define("it", &format!("{source}[signals]\nsectors = [\"energy\"]\n[checks]\nmissing = \"warn\"\n"));
+    let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
+    assert_eq!(rows(&outcome), "rows      60");
+    let refused = service.count() - 31;
+    assert!((1..60).contains(&refused), "{refused} refusals");
 }
 
 #[test]

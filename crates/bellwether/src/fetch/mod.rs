@@ -241,7 +241,10 @@ impl Client {
             let evidence = malformed_before.then(|| Evidence::begin(&self.evidence, self.clock)).transpose()?;
             let attempts = schedule.attempts() + 1;
             let failure = match self.attempt(request, attempts, read.clone(), evidence.as_ref()).await {
-                Ok(value) => return Ok(Answered::Taken(value)),
+                Ok(value) => {
+                    self.paces[&route.host].recover();
+                    return Ok(Answered::Taken(value));
+                }
                 Err(Failure::Status { status, .. }) if is_absence(status) => return Ok(Answered::Missing { status }),
                 Err(failure) => failure,
             };
@@ -250,6 +253,10 @@ impl Client {
             let wait = match verdict {
                 RetryVerdict::GiveUp => None,
                 RetryVerdict::AskAgain { hint } => schedule.next(hint, &self.patience),
+                RetryVerdict::SlowDown { hint } => {
+                    self.paces[&route.host].slow_down();
+                    schedule.next_if_busy(hint, &self.patience)
+                }
             };
             let Some(wait) = wait else {
                 let place =

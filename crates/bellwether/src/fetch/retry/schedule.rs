@@ -9,6 +9,8 @@ use crate::time::random;
 /// The most attempts of a request.
 const MAX_ATTEMPTS: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// The first wait for a service that is asked too often.
+const FIRST_WAIT_IF_BUSY: Duration = Duration::from_secs(1);
 /// The longest wait, whatever the service asks for.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
@@ -49,6 +51,15 @@ impl RetrySchedule {
         let wait = hint.map_or(jittered, |hint| hint.min(MAX_WAIT));
         (self.attempts < MAX_ATTEMPTS && Instant::now() + wait < patience.end).then_some(wait)
     }
+
+    /// The same for a service that is asked too often. It answers again once it is asked less, so patience alone ends this.
+    pub(in crate::fetch) fn next_if_busy(&mut self, hint: Option<Duration>, patience: &Patience) -> Option<Duration> {
+        self.attempts += 1;
+        let ceiling = FIRST_WAIT_IF_BUSY.saturating_mul(1 << (self.attempts - 1).min(16)).min(MAX_WAIT);
+        let jittered = ceiling.mul_f64(0.5 + (random() >> 11) as f64 / (1_u64 << 54) as f64);
+        let wait = hint.map_or(jittered, |hint| hint.min(MAX_WAIT));
+        (Instant::now() + wait < patience.end).then_some(wait)
+    }
 }
 
 #[cfg(test)]
@@ -64,6 +75,17 @@ mod tests {
         let waits: Vec<Duration> = std::iter::from_fn(|| schedule.next(None, &patience)).take(100).collect();
         assert_eq!(waits.len() as u32, MAX_ATTEMPTS - 1);
         assert!(waits.iter().all(|wait| *wait <= MAX_WAIT));
+    }
+
+    #[test]
+    fn a_busy_service_is_asked_again_for_as_long_as_patience_lasts() {
+        let patience = Patience::new(Duration::from_secs(3600));
+        let mut schedule = RetrySchedule::new();
+        let waits: Vec<Duration> = (0..20).map_while(|_| schedule.next_if_busy(None, &patience)).collect();
+        assert_eq!(waits.len(), 20);
+        assert!(waits[0] >= Duration::from_millis(500) && waits[19] >= MAX_WAIT / 2, "{waits:?}");
+        assert!(waits.iter().all(|wait| *wait <= MAX_WAIT));
+        assert_eq!(schedule.next_if_busy(None, &Patience::new(Duration::ZERO)), None);
     }
 
     #[test]

@@ -14,6 +14,11 @@ pub(in crate::fetch) enum RetryVerdict {
         /// How long the service asks to wait.
         hint: Option<Duration>,
     },
+    /// The service is asked too often.
+    SlowDown {
+        /// How long the service asks to wait.
+        hint: Option<Duration>,
+    },
 }
 
 /// Judges a failure. A body that is malformed twice is not retried.
@@ -25,9 +30,8 @@ pub(in crate::fetch) fn verdict(failure: &Failure, malformed_before: bool) -> Re
         Failure::Transport(_) | Failure::Broken(_) => RetryVerdict::AskAgain { hint: None },
         Failure::Malformed { .. } if malformed_before => RetryVerdict::GiveUp,
         Failure::Malformed { .. } => RetryVerdict::AskAgain { hint: None },
-        Failure::Status { status: 408 | 429 | 500..=599, retry_after, .. } => {
-            RetryVerdict::AskAgain { hint: *retry_after }
-        }
+        Failure::Status { status: 429, retry_after, .. } => RetryVerdict::SlowDown { hint: *retry_after },
+        Failure::Status { status: 408 | 500..=599, retry_after, .. } => RetryVerdict::AskAgain { hint: *retry_after },
         Failure::Status { .. } | Failure::Refused(_) | Failure::Skewed(_) | Failure::Stop(_) => RetryVerdict::GiveUp,
     }
 }
@@ -44,14 +48,15 @@ mod tests {
         let judged = |status, retry_after| {
             verdict(&Failure::Status { status, retry_after, fault: None, words: None, location: None }, false)
         };
-        for status in [408, 429, 500, 502, 503, 504] {
+        for status in [408, 500, 502, 503, 504] {
             assert_eq!(judged(status, None), RetryVerdict::AskAgain { hint: None }, "{status}");
         }
         let second = Some(Duration::from_secs(1));
         for status in [301, 302, 400, 401, 403, 404, 405, 410, 422] {
             assert_eq!(judged(status, second), RetryVerdict::GiveUp, "{status}");
         }
-        assert_eq!(judged(429, second), RetryVerdict::AskAgain { hint: second });
+        assert_eq!(judged(503, second), RetryVerdict::AskAgain { hint: second });
+        assert_eq!(judged(429, second), RetryVerdict::SlowDown { hint: second });
     }
 
     #[test]
