@@ -88,8 +88,7 @@ def follow(progress: bool | Callable[[Event], object]) -> Generator[Callable[[st
 
     def observe(text: str) -> None:
         event: Event = json.loads(text)
-        # A note says what is not as the definition asks for, such as a sector that is missing and may be.
-        if event["event"] == "warning" or event["event"] == "note":
+        if event["event"] == "warning":
             warnings.warn(event["message"], BellwetherWarning, stacklevel=5)
         if listener is not None:
             listener(event)

@@ -197,15 +197,26 @@ class Signals(TypedDict, total=False):
     tickers: Names | None
 
 
+class KeyPlace(TypedDict, total=False):
+    """Where the key is in a request: one of the two."""
+
+    header: str | None
+    query: str | None
+
+
 class Source(TypedDict, total=False):
     """The service, and the API key for it."""
 
     api_key_command: Names | None
     api_key_file: str | None
     base_url: str | None
+    clock: Literal["ours", "service"] | None
     connections: int | None
+    key: KeyPlace | None
     name: str | None
+    paths: Mapping[str, str] | None
     patience: str | None
+    query: Mapping[str, str] | None
     requests_per_second: int | None
     sentiment_base_url: str | None
     service: Literal["demo"] | None

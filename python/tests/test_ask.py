@@ -108,7 +108,7 @@ def test_skill_matches_the_program(two_days: Path, program) -> None:
     assert {group["window"] for group in groups} == {"7d"}
     assert found.totals["signals"]["measured"] > 0
     # A notebook shows what the program prints.
-    assert program("audit", "skill", "demo").stdout.strip() in repr(found)
+    assert program("audit", "skill", "demo").stdout.decode().strip() in repr(found)
     assert len(repr(found)) < 10_000 and len(found._repr_html_()) < 30_000
 
 
