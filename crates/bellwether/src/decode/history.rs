@@ -33,7 +33,7 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
             return Err(format!("the service says {}", truncate::excerpt(text)));
         }
         if !piece.is_repeated && matches!(text, "null" | "[]" | "{}") {
-            return nothing(answer, &key);
+            return empty_history(answer, &key);
         }
         if piece.is_repeated {
             let offset = piece.offset;
@@ -46,7 +46,7 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
 }
 
 /// A ticker of which the service says that it has nothing.
-fn nothing<'a>(answer: &Answer<'a>, ticker: &str) -> Result<(Series, Notes<'a>), String> {
+fn empty_history<'a>(answer: &Answer<'a>, ticker: &str) -> Result<(Series, Notes<'a>), String> {
     let (mut notes, mut lenient) = (Notes::of_piece(answer, ""), Leniencies::default());
     let key = answer.key(ticker, ["ticker", "period", "regime"].map(RecordField::absent), &mut lenient)?;
     notes.accepted_leniently(lenient);

@@ -172,7 +172,7 @@ impl Failure {
             Self::Status { status, words, location, .. } => {
                 let kind = if (400..500).contains(&status) { ErrorKind::Refused } else { ErrorKind::Service };
                 let error = Error::new(kind, format!("{host} answered `{request}` with status {status}"));
-                let error = saying(error, words);
+                let error = with_words(error, words);
                 match status {
                     206 => error.with_hint("it sent a part of the answer, which nobody asked for: tell the vendor"),
                     300..=399 => {
@@ -200,7 +200,7 @@ impl Failure {
 }
 
 /// An error with the words of the vendor as its reason.
-fn saying(error: Error, words: Option<String>) -> Error {
+fn with_words(error: Error, words: Option<String>) -> Error {
     match words {
         Some(words) => error.with_source(format!("it says: {words}")),
         None => error,
@@ -210,7 +210,7 @@ fn saying(error: Error, words: Option<String>) -> Error {
 fn key_refused(host: &str, request: &str, status: u16, words: Option<String>) -> Error {
     let also = if status == 403 { ", and that it may ask for this" } else { "" };
     let error = Error::new(ErrorKind::Key, format!("{host} refused the API key for `{request}` with status {status}"));
-    saying(error, words)
+    with_words(error, words)
         .with_hint(format!("check the key in `BELLWETHER_API_KEY`, `api_key_file` or `api_key_command`{also}"))
 }
 

@@ -98,7 +98,7 @@ fn date_of(response: &reqwest::Response) -> Option<DateTime<Utc>> {
 }
 
 /// The address that a redirect leads to, if it is at the same scheme, host and port.
-fn same_origin(first: &Url, asked: &Url, response: &reqwest::Response) -> Option<Url> {
+fn redirect_target(first: &Url, asked: &Url, response: &reqwest::Response) -> Option<Url> {
     if !matches!(response.status().as_u16(), 301 | 302 | 307 | 308) {
         return None;
     }
@@ -312,7 +312,7 @@ impl Client {
         let mut url = first.clone();
         for _ in 0..MAX_REDIRECTS {
             let response = self.ask(url.clone(), limit).send().await?;
-            match same_origin(&first, &url, &response) {
+            match redirect_target(&first, &url, &response) {
                 Some(next) => url = next,
                 None => return Ok(response),
             }

@@ -33,10 +33,10 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 
 /// Reads a date: `2026-11-20`, `2026-11-20T00:00:00`, with a fraction, with `Z` or an offset. What other libraries write by
-/// default is accepted and counted: see [`plainly`].
+/// default is accepted and counted: see [`parse_leniently`].
 pub(crate) fn read(text: &str, lenient: &mut Leniencies) -> Result<Date, &'static str> {
     let strict = parse(text.as_bytes());
-    match strict.or_else(|| plainly(text)) {
+    match strict.or_else(|| parse_leniently(text)) {
         Some(date) if date.is_in_range() => {
             lenient.dates += u64::from(strict.is_none());
             Ok(date)
@@ -53,7 +53,7 @@ pub(crate) fn read(text: &str, lenient: &mut Leniencies) -> Result<Date, &'stati
 pub(crate) fn read_number(number: f64) -> Option<Date> {
     const SECONDS: std::ops::Range<f64> = 1e8..4_102_444_800.0;
     if (19_700_101.0..21_001_232.0).contains(&number) && number.fract() == 0.0 {
-        return plainly(&format!("{number}"));
+        return parse_leniently(&format!("{number}"));
     }
     let seconds = if SECONDS.contains(&number) { number } else { number / 1e3 };
     SECONDS
@@ -70,7 +70,7 @@ pub(crate) fn read_bytes(text: &[u8]) -> Option<Date> {
 /// Reads a date in the notation of another library: `t` and `z` in lower case (RFC 3339), no seconds and an offset of hours
 /// (Java, PostgreSQL), a zone in brackets (Java), ` UTC` (Ruby), a comma before the fraction (ISO 8601), `20261120`, spaces
 /// around, and the dates of mails and of HTTP (Flask).
-fn plainly(text: &str) -> Option<Date> {
+fn parse_leniently(text: &str) -> Option<Date> {
     /// Longer than any date.
     const LONGEST: usize = 80;
     let text = Some(text.trim()).filter(|text| text.is_ascii() && text.len() <= LONGEST)?;
