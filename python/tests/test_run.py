@@ -377,3 +377,15 @@ def test_a_definition_from_elsewhere_takes_no_dataset_over(place: Path, tmp_path
         with pytest.raises(bw.UsageError, match="the project has a definition `demo`"):
             work({"name": "demo", "source": {"service": "demo"}, "signals": {"sectors": ["energy"]}}, progress=False)
     assert bw.run(str(file), data=place / "other", progress=False).rows > 0
+
+
+def test_a_sector_that_is_missing_and_may_be_is_a_warning(place: Path) -> None:
+    definition: bw.DefinitionDict = {
+        "source": {"service": "demo"},
+        "signals": {"sectors": ["energy", "no such sector"]},
+        "checks": {"missing": "warn"},
+    }
+    with pytest.warns(bw.BellwetherWarning, match="no such sector"):
+        bw.run({"name": "partly", **definition}, progress=False)
+    with pytest.warns(bw.BellwetherWarning, match="no such sector"):
+        bw.build({"name": "partly", **definition}, progress=False)

@@ -168,7 +168,8 @@ pub(super) fn from_archive<T>(
     let is_own = options.ad_hoc.is_none();
     let (before, mut notes) = if is_own { before.find(&plan.name, view.archive()) } else { Default::default() };
     let before = before.as_ref();
-    let checking = Checking { plan: &plan, view: &view, scope: &scope, before };
+    let control = &options.control;
+    let checking = Checking { plan: &plan, view: &view, scope: &scope, before, control };
     notes.extend(if is_own { checking.newest()? } else { checking.ad_hoc(&options.ad_hoc.filter)? });
     if let (Some(as_of), None) = (options.ad_hoc.as_of, &options.ad_hoc.version) {
         notes.extend(note_on_late_arrivals(&view));

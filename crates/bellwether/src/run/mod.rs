@@ -311,7 +311,8 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         options.control.note(&found);
         notes.extend(found);
         let before = before.as_ref();
-        let checking = Checking { plan: &plan, view: &view, scope: &scope, before };
+        let control = &options.control;
+        let checking = Checking { plan: &plan, view: &view, scope: &scope, before, control };
         let found = checking.pull(&RunAnswers { records: &records, demanded: &demanded, lacking: &lacking })?;
         options.control.note(&found);
         notes.extend(found);

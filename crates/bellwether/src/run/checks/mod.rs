@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive, known_sectors};
 use super::names::{in_words, some_of};
+use super::observer::Control;
 use crate::archive::{AnswerRecord, Scope, SealedRun, View};
 use crate::disk::digest;
 use crate::error::{Error, ErrorKind, Result};
@@ -71,6 +72,8 @@ struct CheckOutcome {
     failed: Vec<(Check, String)>,
     /// Findings that are allowed.
     notes: Vec<String>,
+    /// What is missing, of these.
+    missing: Vec<String>,
 }
 
 /// The answers of a run.
@@ -90,6 +93,8 @@ pub(super) struct Checking<'a> {
     pub(super) scope: &'a Scope,
     /// The version before; none if there is none, or if nothing is published.
     pub(super) before: Option<&'a PreviousVersion>,
+    /// Hears of what is missing and may be.
+    pub(super) control: &'a Control,
 }
 
 /// The series that requests list.
@@ -122,7 +127,7 @@ impl Checking<'_> {
             now.entry(record.request.request.clone()).or_default().extend(record.listed_series().cloned());
         }
         self.universe(now, &mut outcome)?;
-        outcome.into_notes(&self.plan.name)
+        self.conclude(outcome)
     }
 
     /// Checks the newest dataset of the definition. Returns notes.
@@ -134,7 +139,15 @@ impl Checking<'_> {
         outcome.missing(self.plan, missing.messages(self.view)?);
         outcome.missing(self.plan, self.filtered_out()?);
         self.universe(listing, &mut outcome)?;
-        outcome.into_notes(&self.plan.name)
+        self.conclude(outcome)
+    }
+
+    /// The notes, or the failure. What is missing is a warning, if it does not fail.
+    fn conclude(self, outcome: CheckOutcome) -> Result<Vec<String>> {
+        let missing = outcome.missing.clone();
+        let notes = outcome.into_notes(&self.plan.name)?;
+        self.control.warn(&missing);
+        Ok(notes)
     }
 
     /// The answered requests of the last run of this exact definition; none if the archive has no such run.
@@ -159,7 +172,7 @@ impl Checking<'_> {
         }
         let mut outcome = CheckOutcome::default();
         outcome.missing(self.plan, self.filtered_out()?);
-        outcome.into_notes(&self.plan.name)
+        self.conclude(outcome)
     }
 
     /// The values of the dataset's filter that no series has, and the tickers that are left out and were never in.
@@ -224,7 +237,12 @@ impl Checking<'_> {
 impl CheckOutcome {
     /// Adds missing data.
     fn missing(&mut self, plan: &Plan, messages: impl IntoIterator<Item = String>) {
-        messages.into_iter().for_each(|message| self.add(Check::Missing, plan.checks.missing, Some(message)));
+        for message in messages {
+            if plan.checks.missing == OnFinding::Warn {
+                self.missing.push(message.clone());
+            }
+            self.add(Check::Missing, plan.checks.missing, Some(message));
+        }
     }
 
     /// Adds a finding, if there is one, as a failure or a note.
