@@ -34,6 +34,15 @@ fn how_a_vendor_is_asked_is_what_its_definition_says() {
     assert_eq!(service.targets(), ["/a/signals-history-all?sector=energy&period=15d&regime=neutral&apikey=demo"]);
     assert!(!service.heads().iter().any(|line| line.contains("demo")), "{:?}", service.heads());
 
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| json("200 OK", GOOD));
+    let source = format!("[source]\n{}key = {{ header = \"X-Key\" }}\n", service.source());
+    place.define("it", &format!("{source}[signals]\nsectors = [\"energy\"]\n"));
+    let refused = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "two\u{1}words-9911"));
+    assert_ne!(refused.code, Some(0));
+    assert!(refused.stderr.contains("the API key cannot be sent in the header `X-Key`"), "{}", refused.stderr);
+    assert!(service.count() == 0 && !refused.stderr.contains("9911"), "{}", refused.stderr);
+
     // An operation that is asked for each ticker.
     for (path, target) in [("news", "/b/news/XOM?api_key=demo"), ("v2/{ticker}/news", "/b/v2/XOM/news?api_key=demo")] {
         let place = Place::new();

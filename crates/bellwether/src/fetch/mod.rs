@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AGE, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AGE, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{StatusCode, redirect};
 use tokio::sync::Semaphore;
 use url::Url;
@@ -31,7 +31,7 @@ pub(crate) use body::{Body, BodySummary};
 pub(crate) use failure::ReadFault;
 pub(crate) use gauge::Gauge;
 
-use crate::error::{Context, ErrorKind, Hint, Result};
+use crate::error::{Context, Error, ErrorKind, Hint, Result};
 use crate::interface::{Base, Endpoint};
 use crate::key::ApiKey;
 use crate::net::address::host_of;
@@ -97,6 +97,18 @@ fn date_of(response: &reqwest::Response) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc2822(date).ok().map(|date| date.to_utc())
 }
 
+/// A header with the key.
+fn header_of(name: &str, key: &ApiKey) -> Result<(HeaderName, HeaderValue)> {
+    match (HeaderName::try_from(name), HeaderValue::from_bytes(key.expose().as_bytes())) {
+        (Ok(name), Ok(mut value)) => {
+            value.set_sensitive(true);
+            Ok((name, value))
+        }
+        _ => Err(Error::new(ErrorKind::Key, format!("the API key cannot be sent in the header `{name}`"))
+            .with_hint("a header has no control characters: check the key")),
+    }
+}
+
 /// The address that a redirect leads to, if it is at the same scheme, host and port.
 fn redirect_target(first: &Url, asked: &Url, response: &reqwest::Response) -> Option<Url> {
     if !matches!(response.status().as_u16(), 301 | 302 | 307 | 308) {
@@ -130,6 +142,8 @@ pub(crate) struct Client {
     /// For signals and for sentiment.
     routes: [Route; 2],
     key: ApiKey,
+    /// The key as a header, if it is sent in one.
+    key_header: Option<(HeaderName, HeaderValue)>,
     clock: Clock,
     trust: ClockTrust,
     free: Semaphore,
@@ -172,12 +186,14 @@ impl Client {
             .map_err(reqwest::Error::without_url)
             .context(ErrorKind::Service, || "cannot set up the HTTP client".to_owned())
             .hint("https needs CA certificates: install `ca-certificates`, or provide them with `SSL_CERT_FILE`")?;
+        let key_header = addresses.asking.key_header.as_deref().map(|name| header_of(name, &key)).transpose()?;
         let paces = routes.iter().map(|route| (route.host.clone(), RateLimiter::new(limits.per_second))).collect();
         Ok(Self {
             http,
             addresses,
             routes,
             key,
+            key_header,
             clock,
             trust: ClockTrust::Confirmed,
             free: Semaphore::new(limits.connections),
@@ -325,13 +341,9 @@ impl Client {
         if let Some(limit) = limit {
             asked = asked.timeout(limit);
         }
-        let Some(header) = &self.addresses.asking.key_header else { return asked };
-        match HeaderValue::from_str(self.key.expose()) {
-            Ok(mut value) => {
-                value.set_sensitive(true);
-                asked.header(header, value)
-            }
-            Err(_) => asked,
+        match &self.key_header {
+            Some((name, key)) => asked.header(name, key),
+            None => asked,
         }
     }
 
@@ -341,7 +353,7 @@ impl Client {
         let mut url = self.below(request.endpoint.base(), &self.path(request));
         let mut query = url.query_pairs_mut();
         query.extend_pairs(request.query()).extend_pairs(&asking.query);
-        if asking.key_header.is_none() {
+        if self.key_header.is_none() {
             query.append_pair(asking.key_parameter.as_deref().unwrap_or("api_key"), self.key.expose());
         }
         drop(query);
