@@ -236,7 +236,6 @@ fn each_reason_of_a_reject_is_told_with_its_number_and_an_example() {
         "1 times: `signal`: unknown signal `hold`, at `/XOM/predictions/4` of `signals-history-all sector=energy",
     ];
     assert!(reasons.iter().all(|reason| shown.contains(reason)), "{shown}");
-    run(&place, &service, "", "[rejects]\nmax_share = 1.0\n").expect_success();
     let folder = sealed_run(&place).file_name().expect("a name").to_string_lossy().into_owned();
     let listed = place.run(["list", "runs", folder.trim_start_matches("run=")]).expect_success().stdout;
     assert!(reasons.iter().all(|reason| listed.contains(reason)), "{listed}");
@@ -291,5 +290,119 @@ fn a_ticker_of_which_the_vendor_has_nothing_is_no_failure() {
     let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
     for line in ["rows      2\n", "rejected  0 records\n", "empty histories for 2 series"] {
         assert!(outcome.stdout.contains(line), "{line}{}", outcome.stdout);
+    }
+}
+
+#[test]
+fn other_names_wrappers_and_lists_are_read_as_a_definition_says() {
+    let plain = {
+        let place = Place::new();
+        let service = Scripted::of_histories(|_| json("200 OK", GOOD));
+        run(&place, &service, "", "").expect_success();
+        read(&place.file("output/datasets/it/latest/it.parquet"))
+    };
+    let renamed = GOOD.replace("confidence", "probability").replace("predictions", "history");
+    let entries = GOOD[GOOD.find('[').expect("a list")..].trim_end_matches('}').to_owned() + "}";
+    let fields = "fields = { confidence = \"probability\", predictions = \"history\" }\n";
+    for (source, body, unknown) in [
+        (fields, renamed.clone(), 0),
+        (fields, renamed.replace("\"signal\"", "\"confidence\":\"high\",\"signal\""), 2),
+        ("unwrap = \"data\"\n", format!("{{\"as_of\":\"2026-11-20\",\"data\":{GOOD},\"n\":[1]}}"), 0),
+        ("unwrap = [\"rows\", \"data\"]\n", format!(" {{\"data\" : {GOOD}}}"), 0),
+        ("", format!("{{\"as_of\":\"2026-11-20\",{}", &GOOD[1..]), 1),
+        ("", format!("{{\"meta\":{{\"count\":1}},{}", &GOOD[1..]), 1),
+        ("", format!("{{\"XOM\":{}", entries.trim_end_matches('}').to_owned() + "}"), 0),
+    ] {
+        let place = Place::new();
+        let sent = body.clone();
+        let service = Scripted::of_histories(move |_| json("200 OK", &sent));
+        let outcome = run(&place, &service, source, "").expect_success();
+        assert!(outcome.stdout.contains("rejected  0 records\n"), "{body}: {}", outcome.stdout);
+        assert_eq!(outcome.stdout.contains("unknown"), unknown > 0, "{body}: {}", outcome.stdout);
+        let dataset = read(&place.file("output/datasets/it/latest/it.parquet"));
+        for column in ["ticker", "date", "period", "regime", "signal", "confidence"] {
+            assert_eq!(texts(&dataset, column), texts(&plain, column), "{column}: {body}");
+        }
+    }
+    let place = Place::new();
+    let service = Scripted::of_histories(|_| json("200 OK", GOOD));
+    let shown = run(&place, &service, "unwrap = \"data\"\n", "").failed_with(1).stderr;
+    assert!(shown.contains("expected an object with `data`, which `unwrap` names"), "{shown}");
+}
+
+#[test]
+fn tickers_of_any_letters_are_asked_for_and_may_have_other_names_among_news() {
+    let place = Place::new();
+    let odd = ["BRK/B", "AT&T", "M&M.NS", "NYSE:XOM", "$SPX", "Ä B", "BRK.B"];
+    let histories: Vec<String> = odd
+        .iter()
+        .map(|ticker| GOOD.trim_start_matches('{').strip_suffix('}').expect("an object").replace("XOM", ticker))
+        .collect();
+    let body = format!("{{{}}}", histories.join(","));
+    let article = "[{\"date\":\"2026-11-18\",\"title\":\"a\",\"link\":\"l\",\"score\":0.5}]";
+    let service =
+        Scripted::start(move |request| json("200 OK", if request.target.starts_with("/a/") { &body } else { article }));
+    let source = format!("[source]\n{}tickers = {{ \"BRK.B\" = \"BRK-B\" }}\n", service.source());
+    place.define("it", &format!("{source}[signals]\nsectors = [\"energy\"]\n[output]\npartition_by = [\"ticker\"]\n"));
+    let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
+    assert_eq!(rows(&outcome), "rows      14", "{}", outcome.stdout);
+    let mut asked: Vec<String> = service.targets()[1..].to_vec();
+    asked.sort();
+    let expected = ["%24SPX", "%C3%84%20B", "AT%26T", "BRK%2FB", "BRK-B", "M%26M.NS", "NYSE%3AXOM"];
+    assert_eq!(asked, expected.map(|ticker| format!("/b/news_articles/{ticker}?api_key=demo")));
+    let shown = place.run(["show", "it", "--ticker", "BRK/B", "--format", "csv"]).expect_success().stdout;
+    assert_eq!(shown.lines().filter(|line| line.starts_with("BRK/B,")).count(), 2, "{shown}");
+    let listed = place.run(["show", "it", "--ticker", "AT&T", "--format", "csv"]).expect_success().stdout;
+    assert!(listed.contains("AT&T,"), "{listed}");
+}
+
+#[test]
+fn smaller_changes_than_the_tolerance_and_other_offsets_are_none() {
+    let place = Place::new();
+    let day = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let now = std::sync::Arc::clone(&day);
+    let bodies = [
+        GOOD.to_owned(),
+        GOOD.replace("0.75", "0.7500000000000004").replace("20T00:00:00+00:00", "19T20:00:00-04:00"),
+        GOOD.replace("0.75", "0.75000003"),
+        GOOD.replace("0.75", "0.7502"),
+    ];
+    let service =
+        Scripted::of_histories(move |_| json("200 OK", &bodies[now.load(std::sync::atomic::Ordering::Relaxed)]));
+    let rest = "[checks]\nrewritten = 1.0\nrewritten_series = 1.0\n";
+    let mut found = Vec::new();
+    for (at, tolerance) in [(0, ""), (1, ""), (2, ""), (2, ""), (0, "tolerance = 1e-6\n"), (3, "tolerance = 1e-6\n")] {
+        day.store(at, std::sync::atomic::Ordering::Relaxed);
+        let source = format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n{tolerance}", service.source());
+        place.define("it", &format!("{source}[sentiment]\narticles = false\n{rest}"));
+        let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
+        let changes = outcome.stdout.lines().find(|line| line.starts_with("changes")).expect("changes").to_owned();
+        found.push(changes.split_once("added, ").expect("counts").1.to_owned());
+    }
+    let [none, one] = ["0 revised, 0 withdrawn", "1 revised, 0 withdrawn"];
+    assert_eq!(found, [none, none, one, none, none, one]);
+}
+
+#[test]
+fn the_last_article_of_a_day_is_the_last_whatever_the_order_of_the_list() {
+    let article = |date: &str, title: &str, score: f64| {
+        format!("{{\"date\":\"{date}\",\"title\":\"{title}\",\"link\":\"l\",\"score\":{score}}}")
+    };
+    let listed = [article("2026-11-17", "a", 0.1), article("2026-11-18", "b", 0.2), article("2026-11-18", "c", 0.3)];
+    let reversed: Vec<String> = listed.iter().rev().cloned().collect();
+    for (articles, order) in [(&listed[..], ""), (&reversed[..], ""), (&listed[1..], "order = \"oldest first\"\n")] {
+        let place = Place::new();
+        let articles = format!("[{}]", articles.join(","));
+        let service = Scripted::start(move |request| {
+            json("200 OK", if request.target.starts_with("/a/") { GOOD } else { &articles })
+        });
+        let source = format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n[sentiment]\n{order}", service.source());
+        place.define("it", &format!("{source}[join]\nstats = [\"last\"]\nlag = \"0d\"\n"));
+        Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
+        let dataset = read(&place.file("output/datasets/it/latest/it.parquet"));
+        let column =
+            dataset.schema().fields().iter().map(|field| field.name().clone()).find(|name| name.contains("last"));
+        let last = texts(&dataset, &column.expect("a column"));
+        assert_eq!(last.last().expect("a row").as_deref(), Some("0.3"), "{order}");
     }
 }

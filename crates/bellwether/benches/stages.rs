@@ -63,7 +63,7 @@ static ANSWERED: LazyLock<Vec<Answered>> = LazyLock::new(|| {
 
 fn decode(request: Request, body: &str) -> Answered {
     let mut series = Vec::new();
-    let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
+    let answer = Answer { request: &request, rules: &Rules::default() };
     let read = answer.decode(body.as_bytes(), |decoded| {
         series.extend(decoded.parts.into_iter().filter_map(|part| match part {
             AnswerPart::Series(series) => Some(series),

@@ -1,16 +1,24 @@
 //! An answer to decode, and the checks on its records.
 
+use std::collections::BTreeMap;
+
 use super::record::{self, Fields, RecordField};
 use super::truncate;
-use crate::interface::Ticker;
-use crate::plan::Request;
+use crate::interface::{Base, Ticker};
+use crate::plan::{Plan, Request, Source};
 use crate::tables::{Leniencies, SeriesKey, Table};
 
 /// Options for decoding answers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// Whether unknown fields are kept as well as counted.
     pub keep_extra: bool,
+    /// The names of fields, as the service writes them, and those of the interface.
+    pub fields: BTreeMap<String, String>,
+    /// The members that may hold the answer, if it is an object that wraps it.
+    pub unwrap: Vec<String>,
+    /// The tickers that have another name among news.
+    pub news_tickers: BTreeMap<Ticker, Ticker>,
 }
 
 /// An answer to decode: everything but its body.
@@ -19,7 +27,7 @@ pub struct Answer<'a> {
     /// The request.
     pub request: &'a Request,
     /// How to decode it.
-    pub rules: Rules,
+    pub rules: &'a Rules,
 }
 
 impl Answer<'_> {
@@ -74,7 +82,12 @@ impl Answer<'_> {
 
     pub(super) fn check_ticker(&self, asked: &str, ticker: &Ticker) -> Result<(), String> {
         let is_asked = ticker.as_str() == asked;
-        if is_asked {
+        let is_renamed = || {
+            let is_of_news = self.request.endpoint.base() == Base::Sentiment;
+            self.request.ticker.as_ref().filter(|_| is_of_news).and_then(|asked| self.rules.news_tickers.get(asked))
+                == Some(ticker)
+        };
+        if is_asked || is_renamed() {
             Ok(())
         } else {
             Err(format!("its ticker is `{ticker}`, expected `{}`", truncate::excerpt(asked)))
@@ -83,6 +96,21 @@ impl Answer<'_> {
 }
 
 impl Rules {
+    /// How the answers of a plan's service are decoded.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let mut rules = Self { keep_extra: plan.keep_extra, ..Self::default() };
+        if let Source::Remote(remote) = &plan.source {
+            for (ours, theirs) in &remote.asking.fields {
+                rules.fields.insert(theirs.clone(), ours.clone());
+                // A field that has the name already is another one.
+                rules.fields.entry(ours.clone()).or_insert_with(|| format!("{ours}*"));
+            }
+            rules.unwrap.clone_from(&remote.asking.unwrap);
+            rules.news_tickers.clone_from(&remote.asking.news_tickers);
+        }
+        rules
+    }
+
     /// Unknown fields as JSON, if they are kept.
     pub(super) fn extra(&self, unknown: &Fields<'_>) -> Option<String> {
         if self.keep_extra { record::as_object(unknown.iter().map(|(name, json)| (&**name, *json))) } else { None }

@@ -147,6 +147,11 @@ impl Batch {
         self.arriving.value_start = self.bytes.len();
     }
 
+    /// The key of the piece that is arriving.
+    pub(super) fn arriving_key(&self) -> &[u8] {
+        &self.bytes[self.arriving.key_start..self.arriving.value_start]
+    }
+
     /// Sets where in the body the value of the piece starts.
     pub(super) fn value_at(&mut self, offset: u64) {
         self.arriving.offset = offset;
@@ -272,6 +277,14 @@ impl<'a> Piece<'a> {
                 format!("not UTF-8: `0x{byte:02x}` at byte {}", offset + fault.valid_up_to() as u64)
             }),
         }
+    }
+
+    /// The same piece with another value.
+    pub(super) fn saying<'b>(&self, value: &'b [u8]) -> Piece<'b>
+    where
+        'a: 'b,
+    {
+        Piece { value, ..*self }
     }
 
     /// The unescaped key.

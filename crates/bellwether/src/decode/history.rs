@@ -29,7 +29,7 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
     decode(answer, pieces, |piece| {
         let (text, key) = (piece.text()?, piece.name()?);
         // Some services answer with status 200 that something failed.
-        if ["error", "detail", "message"].contains(&&*key) && text.starts_with('"') {
+        if ["error", "errors", "detail", "message"].contains(&&*key) {
             return Err(format!("the service says {}", truncate::excerpt(text)));
         }
         if !piece.is_repeated && matches!(text, "null" | "[]" | "{}") {
@@ -73,10 +73,21 @@ fn decode<'a>(
                 notes.absorb_history(series.rows.num_rows(), noticed);
                 parts.push(AnswerPart::Series(series));
             }
+            Err(_) if let Some((name, json)) = beside_tickers(piece) => notes.unknown("", &[(name, json)]),
             Err(reason) => notes.reject_history(answer, piece, weight(piece), reason),
         }
     }
     notes.with(parts)
+}
+
+/// A member beside the tickers, with its name: no ticker has such a name, and no history such a value.
+fn beside_tickers<'p>(piece: &Piece<'p>) -> Option<(Cow<'p, str>, &'p str)> {
+    let (name, json) = (piece.name().ok()?, piece.text().ok()?);
+    let is_field = !piece.key.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        && !["error", "errors", "detail", "message"].contains(&&*name)
+        && !ENTRIES.iter().any(|entries| json.contains(&format!("\"{entries}\"")));
+    (is_field && well_formed(json).is_ok()).then_some((name, json))
 }
 
 /// Number of records of a history that is rejected whole: its entries if they can be counted, otherwise the objects in
@@ -133,6 +144,7 @@ struct Reader<'a, 'p> {
     /// The pointer with `*` for the ticker.
     pattern: &'static str,
     cursor: Cursor<'p>,
+    is_list: bool,
     found: HistoryFields<'p>,
     rows: HistoryRows,
     notes: Notes<'a>,
@@ -152,6 +164,7 @@ impl<'a, 'p> Reader<'a, 'p> {
             place,
             pattern,
             cursor: Cursor::new(text),
+            is_list: text.starts_with('['),
             found: HistoryFields::default(),
             rows: HistoryRows::of_text(text),
             notes: Notes::of_piece(answer, text),
@@ -162,10 +175,16 @@ impl<'a, 'p> Reader<'a, 'p> {
 
     /// Reads the history, which must be that of the requested ticker.
     fn read(mut self, asked: &str) -> Result<(Series, Notes<'a>), String> {
-        let mut members = self.cursor.enter(b'{')?;
-        while self.cursor.has_next(&mut members)? {
-            let name = self.cursor.key()?;
-            self.field(name)?;
+        if self.is_list {
+            // The entries alone.
+            self.found.entries = Some(ENTRIES[0]);
+            self.entries(ENTRIES[0])?;
+        } else {
+            let mut members = self.cursor.enter(b'{')?;
+            while self.cursor.has_next(&mut members)? {
+                let name = self.cursor.key()?;
+                self.field(name)?;
+            }
         }
         self.cursor.end()?;
         let HistoryFields { ticker, period, regime, entries, unknown, .. } = std::mem::take(&mut self.found);

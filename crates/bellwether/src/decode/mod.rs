@@ -14,7 +14,8 @@
 //!
 //! `scan` finds the pieces (`skip` and `block` find their ends), `batch` collects them within bounds, and `stream`
 //! turns a body into batches. `history`, `latest`, `articles`, `summary` and `listing` decode the kinds of answers.
-//! `record` reads any record; `template` and `article` are fast paths for uniform entries and plain articles; `harness`
+//! `unwrap` finds the answer in an object that wraps it, and `rename` gives its fields the names of the interface. `record`
+//! reads any record; `template` and `article` are fast paths for uniform entries and plain articles; `harness`
 //! checks that they agree. No file imports this one: `answer` is the input of every decoder, and `decoded` the output.
 
 mod answer;
@@ -34,6 +35,7 @@ mod listing;
 mod notes;
 mod number;
 mod record;
+mod rename;
 mod rows;
 mod scan;
 mod skip;
@@ -43,7 +45,9 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod truncate;
+mod unwrap;
 
+use std::borrow::Cow;
 use std::io::BufRead;
 
 use rayon::prelude::*;
@@ -78,7 +82,7 @@ impl Answer<'_> {
         mut deliver: impl FnMut(Decoded) -> Result<(), E>,
     ) -> Result<(), DecodeFault<E>> {
         let in_progress = InProgress::begin();
-        let mut batches = BodyBatches::new(body, self.shape(), Bounds::ANSWER);
+        let mut batches = BodyBatches::new(body, self.shape(), Bounds::ANSWER).unwrapping(&self.rules.unwrap);
         let mut seen = SeenTickers::default();
         while let Some(batch) = batches.next(|| in_progress.batch_bytes())? {
             deliver(self.batch(batch, &mut seen)).map_err(DecodeFault::Deliver)?;
@@ -100,6 +104,19 @@ impl Answer<'_> {
     }
 
     fn group(&self, pieces: &[Piece<'_>]) -> Decoded {
+        if self.rules.fields.is_empty() {
+            return self.decoded(pieces);
+        }
+        let renamed = pieces.iter().map(|piece| piece.text().ok().map(|text| rename::fields(text, &self.rules.fields)));
+        let renamed: Vec<Option<Cow<'_, str>>> = renamed.collect();
+        let pieces = pieces.iter().zip(&renamed).map(|(piece, text)| match text {
+            Some(text) => piece.saying(text.as_bytes()),
+            None => *piece,
+        });
+        self.decoded(&pieces.collect::<Vec<_>>())
+    }
+
+    fn decoded(&self, pieces: &[Piece<'_>]) -> Decoded {
         match self.request.endpoint {
             Endpoint::SignalsHistoryAll
             | Endpoint::SignalsHistoryBatchedAll

@@ -46,6 +46,9 @@ enum ScanState {
     Value,
     /// Within a value.
     Piece(Skip),
+    /// Within an answer that is `null`, with the number of its bytes seen, or `[]` where an object is expected.
+    Null(usize),
+    EmptyList,
     /// After a value, before a comma or the closing bracket.
     Comma,
     End,
@@ -75,6 +78,9 @@ const LONGEST_REST: u64 = 1 << 20;
 /// The byte order mark of UTF-8.
 const MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 
+/// An answer that says nothing.
+const NULL: [u8; 4] = *b"null";
+
 /// The scanner of one body.
 #[derive(Debug)]
 pub(super) struct Scanner {
@@ -98,12 +104,56 @@ impl Scanner {
     pub(super) fn feed(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
         let mut used = 0;
         while used < bytes.len() && !batch.is_full() {
-            let step = self.step(&bytes[used..], batch)?;
-            used += step;
-            self.offset += step as u64;
-            self.check_length()?;
+            used += self.advance(&bytes[used..], batch)?;
         }
         Ok(used)
+    }
+
+    /// The same until the body, which is a part of another one, has ended.
+    pub(super) fn feed_until_end(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
+        let mut used = 0;
+        while used < bytes.len() && !batch.is_full() && !self.has_ended() {
+            used += self.advance(&bytes[used..], batch)?;
+        }
+        Ok(used)
+    }
+
+    /// Scans one step; returns how many bytes it consumed.
+    pub(super) fn advance(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
+        let step = self.step(bytes, batch)?;
+        self.offset += step as u64;
+        self.check_length()?;
+        Ok(step)
+    }
+
+    /// Number of bytes seen.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether nothing but blanks was seen.
+    pub(super) fn is_at_start(&self) -> bool {
+        matches!(self.state, ScanState::Mark(_) | ScanState::Start)
+    }
+
+    /// Whether a value is next, whose key was seen.
+    pub(super) fn is_before_value(&self) -> bool {
+        matches!(self.state, ScanState::Value)
+    }
+
+    /// Whether the body has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.state, ScanState::End)
+    }
+
+    /// Begins within another body, at an offset.
+    pub(super) fn begin_at(&mut self, offset: u64) {
+        (self.offset, self.since, self.state) = (offset, offset, ScanState::Start);
+    }
+
+    /// Goes on after the value that is next, which another scanner read up to an offset.
+    pub(super) fn pass(&mut self, offset: u64) {
+        (self.offset, self.since, self.state) = (offset, offset, ScanState::Comma);
     }
 
     /// Fails early on a body that has no more pieces but does not end.
@@ -128,6 +178,8 @@ impl Scanner {
                 self.close(0, 0, batch);
                 Ok(())
             }
+            ScanState::Null(_) => Err(self.mismatch(Some(NULL[0]), self.since)),
+            ScanState::EmptyList => Err(self.mismatch(Some(b'['), self.since - 1)),
             ScanState::Mark(seen @ 1..) => Err(self.mismatch(Some(MARK[0]), self.offset - seen as u64)),
             _ => Err(self.mismatch(None, self.offset)),
         }
@@ -139,6 +191,11 @@ impl Scanner {
             ScanState::Piece(skip) => Ok(self.in_piece(skip, bytes, batch)),
             ScanState::Key(escape) => Ok(self.in_key(escape, bytes, batch)),
             ScanState::Mark(seen) => self.in_mark(seen, bytes[0]),
+            ScanState::Null(seen) if bytes[0] == NULL[seen] => {
+                self.state = if seen + 1 == NULL.len() { ScanState::End } else { ScanState::Null(seen + 1) };
+                Ok(1)
+            }
+            ScanState::Null(_) => Err(self.mismatch(Some(NULL[0]), self.since)),
             _ => match bytes.iter().position(|&byte| !is_white(byte)) {
                 None => Ok(bytes.len()),
                 Some(white) => {
@@ -209,7 +266,8 @@ impl Scanner {
         let offset = self.offset + ahead;
         self.state = match (self.state, byte) {
             (ScanState::Start, _) => self.open(byte, offset, batch)?,
-            (ScanState::FirstKey, b'}') | (ScanState::FirstElement, b']') => ScanState::End,
+            (ScanState::FirstKey, b'}') | (ScanState::FirstElement | ScanState::EmptyList, b']') => ScanState::End,
+            (ScanState::EmptyList, _) => return Err(self.mismatch(Some(b'['), self.since - 1)),
             (ScanState::FirstKey | ScanState::NextKey, b'"') => {
                 self.begin(batch);
                 ScanState::Key(Escape::None)
@@ -230,7 +288,8 @@ impl Scanner {
             _ => return Err(self.mismatch(Some(byte), offset)),
         };
         // A key or a value starts with this byte, whitespace after it.
-        self.since = offset + u64::from(!matches!(self.state, ScanState::Key(_) | ScanState::Piece(_)));
+        let starts = matches!(self.state, ScanState::Key(_) | ScanState::Piece(_) | ScanState::Null(_));
+        self.since = offset + u64::from(!starts);
         Ok(())
     }
 
@@ -252,6 +311,9 @@ impl Scanner {
                 batch.value_at(offset);
                 Ok(ScanState::Piece(skip))
             }
+            // That there is nothing, as some languages write it.
+            (Shape::Fields | Shape::Elements | Shape::Record, b'n') => Ok(ScanState::Null(1)),
+            (Shape::Fields | Shape::Record, b'[') => Ok(ScanState::EmptyList),
             _ => Err(self.mismatch(Some(byte), offset)),
         }
     }
@@ -267,12 +329,14 @@ impl Scanner {
 
     fn mismatch(&self, byte: Option<u8>, offset: u64) -> Malformed {
         let expected = match (self.state, self.holder) {
-            (ScanState::Mark(_) | ScanState::Start, _) => match self.shape {
-                Shape::Fields => "an object whose keys are tickers",
-                Shape::Elements => "an array",
-                Shape::Record => "an object",
-                Shape::Anything => "a JSON value",
-            },
+            (ScanState::Mark(_) | ScanState::Start | ScanState::Null(_) | ScanState::EmptyList, _) => {
+                match self.shape {
+                    Shape::Fields => "an object whose keys are tickers",
+                    Shape::Elements => "an array",
+                    Shape::Record => "an object",
+                    Shape::Anything => "a JSON value",
+                }
+            }
             (ScanState::FirstKey, _) => "a key or `}`",
             (ScanState::NextKey, _) => "a key",
             (ScanState::Key(_), _) => "the end of a key",
@@ -334,6 +398,12 @@ mod tests {
         assert_eq!(values(Shape::Anything, " -1.5"), ["-1.5"]);
         assert_eq!(values(Shape::Record, " {\"a\": [1]} "), ["{\"a\": [1]}"]);
         assert_eq!(values(Shape::Elements, "[]"), [""; 0]);
+        for shape in [Shape::Fields, Shape::Record] {
+            assert_eq!(values(shape, " [ ] "), [""; 0]);
+        }
+        for shape in [Shape::Fields, Shape::Elements, Shape::Record] {
+            assert_eq!(values(shape, " null\n"), [""; 0]);
+        }
         assert_eq!(values(Shape::Fields, "{ }"), [""; 0]);
     }
 
@@ -367,7 +437,11 @@ mod tests {
             ("", 0, start("the end of the body")),
             (" \n", 2, start("the end of the body")),
             ("<html>", 0, start("`<`")),
-            ("\u{feff}[]", 3, start("`[`")),
+            ("\u{feff}[1]", 3, start("`[`")),
+            ("[", 0, start("`[`")),
+            (" nul", 1, start("`n`")),
+            ("none", 0, start("`n`")),
+            ("null}", 4, "expected the end of the body, found `}`".to_owned()),
             ("\u{fefe}{}", 0, start("byte `0xef`")),
             ("{\"A\" 1}", 5, "expected `:`, found `1`".to_owned()),
             ("{\"A\": 1 \"B\": 2}", 8, "expected `,` or `}`, found `\"`".to_owned()),
@@ -387,7 +461,7 @@ mod tests {
         }
         assert_eq!(fault(Shape::Elements, "{}"), (0, "expected an array, found `{`".to_owned()));
         assert_eq!(fault(Shape::Elements, "[1,]"), (3, "expected a value, found `]`".to_owned()));
-        assert_eq!(fault(Shape::Record, "[]"), (0, "expected an object, found `[`".to_owned()));
+        assert_eq!(fault(Shape::Record, "[{}]"), (0, "expected an object, found `[`".to_owned()));
         assert_eq!(fault(Shape::Anything, "<"), (0, "expected a JSON value, found `<`".to_owned()));
     }
 }

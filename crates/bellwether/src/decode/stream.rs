@@ -4,6 +4,7 @@ use std::io::{self, BufRead, ErrorKind};
 
 use super::batch::{Batch, Bounds, Piece};
 use super::scan::{Malformed, Scanner, Shape};
+use super::unwrap::Unwrapping;
 
 /// Why decoding an answer failed.
 #[derive(Debug)]
@@ -27,9 +28,32 @@ pub(super) const GROUP_BYTES: usize = 128 << 10;
 /// The batches of a body.
 pub(super) struct BodyBatches<R> {
     body: R,
-    scanner: Scanner,
+    shape: Shape,
+    cutter: Cutter,
     batch: Batch,
     state: StreamState,
+}
+
+/// What cuts a body into pieces.
+enum Cutter {
+    Plain(Scanner),
+    Unwrapping(Box<Unwrapping>),
+}
+
+impl Cutter {
+    fn feed(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
+        match self {
+            Self::Plain(scanner) => scanner.feed(bytes, batch),
+            Self::Unwrapping(unwrapping) => unwrapping.feed(bytes, batch),
+        }
+    }
+
+    fn finish(&mut self, batch: &mut Batch) -> Result<(), Malformed> {
+        match self {
+            Self::Plain(scanner) => scanner.finish(batch),
+            Self::Unwrapping(unwrapping) => unwrapping.finish(batch),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +66,21 @@ enum StreamState {
 
 impl<R: BufRead> BodyBatches<R> {
     pub(super) fn new(body: R, shape: Shape, bounds: Bounds) -> Self {
-        Self { body, scanner: Scanner::new(shape), batch: Batch::new(bounds), state: StreamState::Fresh }
+        Self {
+            body,
+            shape,
+            cutter: Cutter::Plain(Scanner::new(shape)),
+            batch: Batch::new(bounds),
+            state: StreamState::Fresh,
+        }
+    }
+
+    /// The same for answers that objects may wrap, in one of these members.
+    pub(super) fn unwrapping(self, names: &[String]) -> Self {
+        match names {
+            [] => self,
+            names => Self { cutter: Cutter::Unwrapping(Box::new(Unwrapping::new(names, self.shape))), ..self },
+        }
     }
 
     /// The next batch. A body without pieces is one empty batch, so that an empty answer is delivered.
@@ -61,13 +99,13 @@ impl<R: BufRead> BodyBatches<R> {
                 Err(fault) => return Err(DecodeFault::Read(fault)),
             };
             if ahead.is_empty() {
-                self.scanner.finish(&mut self.batch)?;
+                self.cutter.finish(&mut self.batch)?;
                 let is_news = self.state == StreamState::Fresh || !self.batch.is_empty();
                 self.state = StreamState::Ended;
                 return Ok(is_news.then_some(&self.batch));
             }
             self.batch.aim_at(aim());
-            let used = self.scanner.feed(ahead, &mut self.batch)?;
+            let used = self.cutter.feed(ahead, &mut self.batch)?;
             self.body.consume(used);
         }
         self.state = StreamState::Going;

@@ -2,9 +2,13 @@
 
 use std::fmt;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::form_urlencoded;
 
 use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
+
+/// The letters of a ticker that are escaped in a path.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_').remove(b'=');
 
 /// An operation and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,8 +55,10 @@ impl Request {
     /// The escaped path below the base address.
     pub fn path(&self) -> String {
         match &self.ticker {
-            // `^` is the only character of a ticker that needs escaping in a path.
-            Some(ticker) => self.endpoint.path().replace("{ticker}", &ticker.as_str().replace('^', "%5E")),
+            Some(ticker) => {
+                let escaped = utf8_percent_encode(ticker.as_str(), ESCAPED).to_string();
+                self.endpoint.path().replace("{ticker}", &escaped)
+            }
             None => self.endpoint.path().to_owned(),
         }
     }
@@ -68,7 +74,8 @@ impl Request {
     pub fn ticker_of(endpoint: Endpoint, words: &str) -> Option<Ticker> {
         let (before, after) = endpoint.path().split_once("{ticker}")?;
         let path = words.split_once(' ').map_or(words, |(path, _)| path);
-        path.strip_prefix(before)?.strip_suffix(after)?.replace("%5E", "^").parse().ok()
+        let ticker = percent_decode_str(path.strip_prefix(before)?.strip_suffix(after)?);
+        ticker.decode_utf8().ok()?.parse().ok()
     }
 
     /// The sector of a request in words, which name it.

@@ -175,7 +175,7 @@ pub fn conserve(data: &[u8]) {
     let body = format!("{{{}}}", histories.join(","));
     let request =
         Request { endpoint, ticker: None, sector: None, period: "15d".parse().ok(), regime: "bull".parse().ok() };
-    let answer = Answer { request: &request, rules: Rules { keep_extra: portion % 2 == 0 } };
+    let answer = Answer { request: &request, rules: &Rules { keep_extra: portion % 2 == 0, ..Rules::default() } };
     let cut = cut * body.len() / 256;
     assert!(read(&answer, &body.as_bytes()[..cut], portion).is_err(), "cut at byte {cut}: {body}");
     let found = read(&answer, body.as_bytes(), portion).unwrap_or_else(|fault| panic!("{fault}: {body}"));

@@ -16,6 +16,7 @@ use std::io::{BufRead, BufReader};
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType};
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, Utc};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::batch::{Batch, Bounds};
@@ -96,6 +97,15 @@ fn pairs_of(shape: Shape, body: &[u8]) -> Option<Vec<(String, String)>> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let first = *body.trim_ascii_start().first()?;
     let unnamed = |json: &RawValue| (String::new(), json.get().to_owned());
+    // `null` says that there is nothing, and so does `[]` where an object is expected.
+    let is_nothing = match serde_json::from_slice::<Value>(body) {
+        Ok(Value::Null) => shape != Shape::Anything,
+        Ok(Value::Array(list)) => list.is_empty() && matches!(shape, Shape::Fields | Shape::Record),
+        _ => false,
+    };
+    if is_nothing {
+        return Some(Vec::new());
+    }
     match shape {
         Shape::Fields => {
             let Pairs(pairs) = serde_json::from_slice(body).ok()?;
@@ -117,7 +127,7 @@ fn pairs_of(shape: Shape, body: &[u8]) -> Option<Vec<(String, String)>> {
 pub fn decode(data: &[u8]) {
     let [operation, choice, body @ ..] = data else { return };
     let endpoint = Endpoint::ALL[usize::from(*operation) % Endpoint::ALL.len()];
-    let rules = Rules { keep_extra: choice & 0x10 != 0 };
+    let rules = &Rules { keep_extra: choice & 0x10 != 0, ..Rules::default() };
     let request = Request {
         endpoint,
         ticker: TICKER.parse().ok(),

@@ -77,6 +77,12 @@ pub(super) fn contents(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>
             Endpoint::Signals | Endpoint::LegacySignals => expected.latest(answer, json),
             Endpoint::SocialSentiment => expected.summary(json),
             Endpoint::NewsArticles => expected.article(answer, position, json),
+            Endpoint::HistoricalSentiment if let Some(days) = super::super::listing::days_of(json) => {
+                let record = |(position, json)| Item::Record { position: position as i32, json: Some(json) };
+                expected.typed += days.len() as u64;
+                expected.items.extend(days.into_iter().enumerate().map(record));
+                Some(())
+            }
             Endpoint::HistoricalSentiment => {
                 expected.items.push(Item::Record { position: position as i32, json: Some(json.clone()) });
                 expected.typed += 1;
@@ -89,6 +95,10 @@ pub(super) fn contents(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>
             _ if key.parse::<Ticker>().is_ok() && !seen.insert(key) => None,
             _ => expected.history(answer, key, [&pointer, "/*"], json),
         };
+        if read.is_none() && !answer.request.endpoint.is_of_one_ticker() && is_beside_tickers(key, json) {
+            *expected.drift.entry(pointer).or_default() += 1;
+            continue;
+        }
         if read.is_none() {
             let is_history = !matches!(
                 answer.request.endpoint,
@@ -109,6 +119,14 @@ pub(super) fn contents(answer: &Answer<'_>, pieces: Option<Vec<(String, String)>
         }
     }
     Some(expected)
+}
+
+/// Whether a member is none of a ticker.
+fn is_beside_tickers(key: &str, json: &str) -> bool {
+    !key.is_empty()
+        && key.chars().all(|letter| matches!(letter, 'a'..='z' | '_'))
+        && !["error", "errors", "detail", "message"].contains(&key)
+        && !["predictions", "items"].iter().any(|name| json.contains(&format!("\"{name}\"")))
 }
 
 impl Expected {
@@ -155,6 +173,9 @@ impl Expected {
             self.items.push(Item::Series(key));
             return Some(());
         }
+        // The entries alone are a history, too.
+        let alone = json.starts_with('[').then(|| format!("{{\"predictions\":{json}}}"));
+        let json = alone.as_deref().unwrap_or(json);
         let Pairs(pairs) = serde_json::from_str(json).ok()?;
         let only = |name: &str| {
             let mut found = pairs.iter().filter(|(known, _)| known == name);

@@ -28,7 +28,7 @@ fn tickers() -> Request {
 
 /// The contents of an answer, and the number of deliveries.
 fn deliver(request: &Request, body: &[u8]) -> Result<(Decoded, usize), DecodeFault<Infallible>> {
-    let answer = Answer { request, rules: Rules { keep_extra: true } };
+    let answer = Answer { request, rules: &Rules { keep_extra: true, ..Rules::default() } };
     let (mut all, mut times) = (Decoded::default(), 0);
     answer.decode(body, |decoded| {
         all = std::mem::take(&mut all).followed_by(decoded);
@@ -99,7 +99,7 @@ fn a_body_of_another_shape_is_an_error() {
 #[test]
 fn a_failed_delivery_stops_decoding() {
     let request = tickers();
-    let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
+    let answer = Answer { request: &request, rules: &Rules::default() };
     let body = format!("[{}\"A\"]", "\"A\",".repeat(10_000));
     let mut times = 0;
     let fault = answer.decode(body.as_bytes(), |_| {
@@ -122,7 +122,7 @@ fn a_large_answer_is_delivered_in_order_and_in_pieces() {
         (0..400).map(|ticker| format!("\"T{ticker}\":{}", history(&format!("T{ticker}"), &entries))).collect();
     let body = format!("{{{}}}", body.join(","));
     let request = sector();
-    let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
+    let answer = Answer { request: &request, rules: &Rules::default() };
     let mut tickers = Vec::new();
     let mut most = 0;
     let whole = answer.decode(body.as_bytes(), |decoded| {
