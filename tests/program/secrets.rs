@@ -58,7 +58,10 @@ fn a_failing_run_never_prints_or_writes_the_key_even_at_trace_level() {
         for form in ["text", "json"] {
             let place = Place::new();
             let service = Scripted::start(move |request| script(&request.target));
-            place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
+            place.define(
+                "it",
+                &format!("[source]\n{}patience = \"1s\"\n[signals]\nsectors = [\"energy\"]\n", service.source()),
+            );
             let mut command = place.command(["run", "it", "--log-level", "trace", "--log", form]);
             let outcome = Outcome::of(command.env("BELLWETHER_API_KEY", CANARY)).failed_with(code);
             assert!(service.targets()[0].contains("S3CRET"), "the key was sent, or there is nothing to look for");

@@ -9,6 +9,7 @@ use reqwest::header::{LOCATION, RETRY_AFTER};
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::Refusal;
 use super::evidence::Evidence;
 use super::unpack::Corrupt;
 use crate::error::{Error, ErrorKind, Reason};
@@ -128,6 +129,24 @@ impl Failure {
         matches!(self, Self::Transport(error) if is_certificate(error))
     }
 
+    /// What the service says, if it has nothing for the request. Whether the key is right is another matter.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        match self {
+            Self::Status { status: status @ (204 | 501 | 400..=499), fault, words, .. }
+                if !matches!(status, 401 | 407 | 408 | 425 | 429) && !is_of_key(fault.as_ref()) =>
+            {
+                let words = fault.as_ref().map(ToString::to_string).or_else(|| words.clone());
+                Some(Refusal { status: *status, words })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the failure may be about this request alone, so that others are worth asking.
+    pub(super) fn is_of_one_request(&self) -> bool {
+        matches!(self, Self::Malformed { .. } | Self::Refused(_) | Self::Status { status: 206 | 500, .. })
+    }
+
     /// The failure as a user-facing error.
     pub(super) fn into_error(self, place: RequestPlace, attempts: u32, evidence: Option<Evidence>) -> Error {
         let RequestPlace { host, request, proxy } = place;
@@ -164,7 +183,7 @@ impl Failure {
             }
             Self::Status { status: status @ (401 | 403), words, .. } => key_refused(&host, &request, status, words),
             Self::Status { status: 422, fault: Some(fault), .. } => {
-                if fault.detail.iter().any(|problem| problem.parameter() == Some("api_key")) {
+                if is_of_key(Some(&fault)) {
                     return key_refused(&host, &request, 422, None);
                 }
                 Error::new(ErrorKind::Refused, format!("{host} says `{request}` is invalid: {fault}"))
@@ -199,15 +218,20 @@ impl Failure {
     }
 }
 
+/// Whether a service finds fault with the key.
+fn is_of_key(fault: Option<&ValidationFault>) -> bool {
+    fault.is_some_and(|fault| fault.detail.iter().any(|problem| problem.parameter() == Some("api_key")))
+}
+
 /// An error with the words of the vendor as its reason.
-fn with_words(error: Error, words: Option<String>) -> Error {
+pub(super) fn with_words(error: Error, words: Option<String>) -> Error {
     match words {
         Some(words) => error.with_source(format!("it says: {words}")),
         None => error,
     }
 }
 
-fn key_refused(host: &str, request: &str, status: u16, words: Option<String>) -> Error {
+pub(super) fn key_refused(host: &str, request: &str, status: u16, words: Option<String>) -> Error {
     let also = if status == 403 { ", and that it may ask for this" } else { "" };
     let error = Error::new(ErrorKind::Key, format!("{host} refused the API key for `{request}` with status {status}"));
     with_words(error, words)

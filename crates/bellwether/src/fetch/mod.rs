@@ -18,6 +18,7 @@ mod timed_chunks;
 mod unpack;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -123,15 +124,39 @@ fn redirect_target(first: &Url, asked: &Url, response: &reqwest::Response) -> Op
 }
 
 /// The outcome of a request.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) enum Answered<T> {
     /// What the reader returned.
     Taken(T),
-    /// The service does not have the operation, or the operation does not have the ticker.
-    Missing {
-        /// The HTTP status.
-        status: u16,
-    },
+    /// The service has nothing to say to it, or does not say it to us.
+    Refused(Refusal),
+    /// The request failed, and others may not.
+    Failed(Error),
+}
+
+/// How a service says that it has nothing for a request: that there is no such operation or no such data, that the request
+/// is wrong, or that it may not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The service's own words.
+    pub words: Option<String>,
+}
+
+impl Refusal {
+    /// Whether it says that there is no such thing; otherwise it is about who asks, or how.
+    pub(crate) fn is_absence(&self) -> bool {
+        is_absence(self.status)
+    }
+}
+
+/// `status 403, it says: Not in your plan`.
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "status {}", self.status)?;
+        self.words.iter().try_for_each(|words| write!(formatter, ", it says: {words}"))
+    }
 }
 
 /// A client of one service.
@@ -261,23 +286,28 @@ impl Client {
                     self.paces[&route.host].recover();
                     return Ok(Answered::Taken(value));
                 }
-                Err(Failure::Status { status, .. }) if is_absence(status) => return Ok(Answered::Missing { status }),
-                Err(failure) => failure,
+                Err(failure) => match failure.refusal() {
+                    Some(refusal) => return Ok(Answered::Refused(refusal)),
+                    None => failure,
+                },
             };
             let verdict = retry::verdict(&failure, malformed_before);
             malformed_before |= matches!(failure, Failure::Malformed { .. });
             let wait = match verdict {
                 RetryVerdict::GiveUp => None,
-                RetryVerdict::AskAgain { hint } => schedule.next(hint, &self.patience),
+                RetryVerdict::AskAgain => schedule.next(&self.patience),
+                RetryVerdict::WaitOut { hint } => schedule.next_while_patient(hint, &self.patience),
                 RetryVerdict::SlowDown { hint } => {
                     self.paces[&route.host].slow_down();
-                    schedule.next_if_busy(hint, &self.patience)
+                    schedule.next_while_patient(hint, &self.patience)
                 }
             };
             let Some(wait) = wait else {
                 let place =
                     RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
-                return Err(failure.into_error(place, schedule.attempts(), evidence));
+                let is_of_one = failure.is_of_one_request();
+                let error = failure.into_error(place, schedule.attempts(), evidence);
+                return if is_of_one { Ok(Answered::Failed(error)) } else { Err(error) };
             };
             self.gauge.waits(&failure.to_string());
             tokio::time::sleep(wait).await;
@@ -362,6 +392,10 @@ impl Client {
 
     /// The escaped path of a request below its base address, as the definition has it.
     fn path(&self, request: &Request) -> String {
+        let renamed = request.ticker.as_ref().filter(|_| request.endpoint.base() == Base::Sentiment);
+        let renamed = renamed.and_then(|ticker| self.addresses.asking.news_tickers.get(ticker)).cloned();
+        let renamed = renamed.map(|ticker| Request { ticker: Some(ticker), ..request.clone() });
+        let request = renamed.as_ref().unwrap_or(request);
         let Some(path) = self.addresses.asking.paths.get(&request.endpoint) else { return request.path() };
         match request.path().rsplit_once('/') {
             Some((_, ticker)) if request.ticker.is_some() && path.contains("{ticker}") => {
@@ -369,6 +403,23 @@ impl Client {
             }
             Some((_, ticker)) if request.ticker.is_some() => format!("{}/{ticker}", path.trim_end_matches('/')),
             _ => path.clone(),
+        }
+    }
+
+    /// The error for a request that the service refused.
+    pub(crate) fn refused(&self, request: &Request, refusal: &Refusal) -> Error {
+        let (host, Refusal { status, words }) = (&self.route(request).host, refusal.clone());
+        if status == 403 {
+            return failure::key_refused(host, &request.to_string(), status, words);
+        }
+        match words {
+            Some(words) if status == 422 => {
+                Error::new(ErrorKind::Refused, format!("{host} says `{request}` is invalid: {words}"))
+            }
+            words => {
+                let error = Error::new(ErrorKind::Refused, format!("{host} refuses `{request}` with status {status}"));
+                failure::with_words(error, words)
+            }
         }
     }
 
