@@ -179,6 +179,7 @@ class Sentiment(TypedDict, total=False):
     delay: str | None
     duplicates: Literal["once", "keep"] | None
     historical: bool | None
+    order: Literal["newest first", "oldest first"] | None
     summary: bool | None
     tickers: Names | None
 
@@ -195,6 +196,7 @@ class Signals(TypedDict, total=False):
     regimes: Regime | Iterable[Regime] | None
     sectors: Names | None
     tickers: Names | None
+    tolerance: float | None
 
 
 class KeyPlace(TypedDict, total=False):
@@ -212,6 +214,7 @@ class Source(TypedDict, total=False):
     base_url: str | None
     clock: Literal["ours", "service"] | None
     connections: int | None
+    fields: Mapping[str, str] | None
     key: KeyPlace | None
     name: str | None
     paths: Mapping[str, str] | None
@@ -221,6 +224,8 @@ class Source(TypedDict, total=False):
     sentiment_base_url: str | None
     service: Literal["demo"] | None
     stall: str | None
+    tickers: Mapping[str, str] | None
+    unwrap: Names | None
 
 
 class Store(TypedDict, total=False):

@@ -255,6 +255,7 @@ fn run_lines(listing: &RunListing) -> String {
     for run in runs {
         let counts = [run.added, run.revised, run.withdrawn, run.rejected].map(group_digits);
         let definition = run.definition.clone().unwrap_or_default();
+        let definition = if run.in_part.is_some() { format!("{definition}, in part") } else { definition };
         let names = [run.run.clone()].into_iter().chain(of_service(&run.service)).chain([definition]);
         table.row(names.chain(counts).chain([bytes(run.bytes)]));
     }
@@ -296,6 +297,9 @@ fn details(run: &SealedRun, rejected: u64, groups: &[RejectGroup]) -> String {
     if let Some(claim) = &seal.claimed {
         let (at, files) = (to_record(claim.imported_at), count_of(claim.files.len() as u64, "file", "files"));
         line(&mut text, format_args!("claimed     imported at {at} from {files}, which nobody witnessed"));
+    }
+    if let Some(why) = &seal.in_part {
+        line(&mut text, format_args!("in part     {}", escape(why)));
     }
     line(&mut text, format_args!("written by  bellwether {}, layout {}", seal.bellwether, seal.layout));
     let changes = seal.changes;

@@ -82,7 +82,7 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
     let entry = r#"{"date":"2026-01-05T00:00:00","signal":"buy","confidence":0.5}"#;
     let body = format!(r#"{{"AA":{{"ticker":"AA","regime":"neutral","period":"15d","predictions":[{entry}]}}}}"#);
     let mut series = Vec::new();
-    let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
+    let answer = Answer { request: &request, rules: &Rules::default() };
     let read = answer.decode(body.as_bytes(), |decoded| {
         series.extend(decoded.parts);
         Ok::<(), Infallible>(())
@@ -93,7 +93,7 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
         definition: "it",
         text: "",
         service: &ServiceIdentity::demo(),
-        whole: &[],
+        conventions: &bellwether::tables::Conventions::default(),
         now,
         interrupted: Interrupted::Leave,
         stop: &CancellationToken::new(),

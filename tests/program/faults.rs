@@ -109,29 +109,32 @@ fn a_service_that_stays_down_stops_the_run_and_the_next_one_resumes() {
     let place = Place::new();
     let service = Scripted::of_histories(|request| match request.target.contains("sector=energy") {
         true => json("200 OK", GOOD),
-        false if request.before < 5 => json("503 Service Unavailable", ""),
+        false if request.before < 2 => reply("503 Service Unavailable", "Retry-After: 1\r\n", b""),
         false => json("200 OK", &GOOD.replace("XOM", "AAPL")),
     });
-    let sectors =
-        format!("[source]\n{}[signals]\nsectors = [\"energy\", \"technology\"]\n{ONLY_SIGNALS}", service.source());
+    let sectors = format!(
+        "[source]\n{}patience = \"2s\"\n[signals]\nsectors = [\"energy\", \"technology\"]\n{ONLY_SIGNALS}",
+        service.source()
+    );
     place.define("it", &sectors);
     let go = || Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"));
     let shown = go().failed_with(75).stderr;
     let expected = format!(
-        "error: {} did not answer `signals-history-all sector=technology period=15d regime=neutral` in 5 attempts\n  \
+        "error: {} did not answer `signals-history-all sector=technology period=15d regime=neutral` in 2 attempts\n  \
          because: status 503\n\
-         hint: run the same command later to resume; what was fetched is kept\n",
+         hint: it asks to wait 1.0 s: run the same command then to resume; what was fetched is kept; nothing was published; run `",
         service.address()
     );
-    assert!(shown.ends_with(&expected), "{shown}");
-    assert_eq!(service.histories(), 6);
+    assert!(shown.contains(&expected), "{shown}");
+    assert!(shown.ends_with("` is sealed in part, with 1 answer, and the next run asks for the rest\n"), "{shown}");
+    assert_eq!(service.histories(), 3);
     let outcome = go().expect_success();
-    assert_eq!(service.histories(), 7, "answered requests are not repeated");
+    assert_eq!(service.histories(), 4, "answered requests are not repeated");
     assert_eq!(rows(&outcome), "rows      4");
     assert!(outcome.stdout.contains("note      resumed an interrupted run with 1 answer\n"));
     assert_eq!(fs::read_dir(place.file("output/archive/vendor/.partial")).unwrap().count(), 0);
     Outcome::of(place.command(["run", "it", "--fresh"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
-    assert_eq!(service.histories(), 9);
+    assert_eq!(service.histories(), 6);
 }
 
 #[test]

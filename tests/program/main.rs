@@ -46,6 +46,7 @@ mod model;
 mod network;
 mod operations;
 mod ownership;
+mod parts;
 mod past;
 mod paths;
 mod pictures;

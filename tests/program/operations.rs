@@ -267,7 +267,7 @@ fn tickers_that_each_lack_a_period_do_not_mean_that_the_operation_is_gone() {
 }
 
 #[test]
-fn missing_news_is_noticed_before_much_is_requested() {
+fn news_that_is_not_offered_is_asked_for_a_few_times_and_costs_no_signals() {
     let histories = |sector: bool| {
         Scripted::start(move |request| {
             let entry = r#"{"date":"2026-11-20T00:00:00Z","signal":"buy","confidence":0.5}"#;
@@ -300,12 +300,13 @@ fn missing_news_is_noticed_before_much_is_requested() {
         let place = Place::new();
         let service = histories(is_sector);
         place.define("it", &format!("[source]\n{}[signals]\n{signals}", service.source()));
-        let shown = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(1).stderr;
+        let shown = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(4).stderr;
         assert!(
-            shown.ends_with("the service no longer offers news_articles, or knows none of the tickers\n"),
+            shown.contains("the service no longer offers news_articles (is `sentiment_base_url` correct?)"),
             "{shown}"
         );
-        assert!(service.count() <= 10, "{} requests", service.count());
+        assert_eq!(service.histories(), 200, "all signals are archived");
+        assert!(service.count() <= 215, "{} requests", service.count());
     }
 }
 
@@ -337,12 +338,9 @@ fn a_404_for_everything_questions_the_base_url() {
     assert!(shown.ends_with(&expected), "{shown}");
     // Without articles there are no counts, so a join with articles is not published.
     let rest = "[signals]\nhistory = \"ticker\"\ntickers = [\"XOM\"]\n";
-    let shown = run(&place, &service, &service, rest).failed_with(1).stderr;
-    let expected = format!(
-        "error: `GET {}/news_articles/{{ticker}}` answered 404: is `sentiment_base_url` correct?\n",
-        service.address("sentiment_base_url")
-    );
-    assert!(shown.contains(&expected), "{shown}");
+    let shown = run(&place, &service, &service, rest).failed_with(4).stderr;
+    let expected = "the service no longer offers news_articles (is `sentiment_base_url` correct?)\n";
+    assert!(shown.contains(expected), "{shown}");
 }
 
 #[test]
@@ -356,7 +354,7 @@ fn a_404_among_other_answers_means_the_operation_is_not_offered() {
         "it",
         &format!("[source]\n{}[signals]\nhistory = \"ticker\"\ntickers = \"available\"\n", service.source()),
     );
-    let shown = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(1).stderr;
+    let shown = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(4).stderr;
     assert!(shown.contains("error: the service no longer offers operations that `it` needs: "), "{shown}");
 }
 

@@ -87,7 +87,6 @@ fn pruning_removes_only_what_its_rules_allow() {
     }
     place.define("broken", "source = 5");
     write(&data.join("evidence/20260101T000000Z-0001.body"), "{", 91);
-    write(&data.join("evidence/20260101T000000Z-0002.rejects.parquet"), "", 91);
     write(&data.join("evidence/20260101T000000Z-0003.body"), "{", 89);
     write(&data.join("evidence/notes.body"), "mine", 1000);
     age(&data.join("reports/demo.html"), 91);
@@ -103,7 +102,6 @@ fn pruning_removes_only_what_its_rules_allow() {
         ("interrupted_run", "archive/demo/.partial/20260101T000000Z-0005"),
         ("leftover", ".scratch-20260101T000000Z-0004"),
         ("evidence", "evidence/20260101T000000Z-0001.body"),
-        ("evidence", "evidence/20260101T000000Z-0002.rejects.parquet"),
         ("report", "reports/demo.html"),
     ]);
     let before = place.files();

@@ -1,7 +1,5 @@
 //! Invalid and unusual records: they are rejected, reported or accepted, and their neighbours are kept.
 
-use std::fs;
-
 use super::faults::{GOOD, rows, run};
 use crate::support::program::Place;
 use crate::support::rows::{read, sealed_run, texts};
@@ -55,8 +53,7 @@ fn too_many_rejected_records_fail_the_run_and_are_kept() {
         shown.contains("error: rejected 1 of 2 records of signals-history-all, above the limit of 1.00 %\n"),
         "{shown}"
     );
-    let kept: Vec<_> = fs::read_dir(place.file("output/evidence")).unwrap().map(|file| file.unwrap().path()).collect();
-    let rejects = read(&kept[0]);
+    let rejects = read(&sealed_run(&place).join("rejects.parquet"));
     assert_eq!(texts(&rejects, "pointer")[0].as_deref(), Some("/XOM/predictions/1"));
     assert_eq!(texts(&rejects, "ticker")[0].as_deref(), Some("XOM"));
     assert!(texts(&rejects, "raw")[0].as_ref().unwrap().contains("hold"));

@@ -68,7 +68,7 @@ fn seal_signed_zeros(place: &Place, name: &str) {
         definition: name,
         text: &plan.text,
         service: &plan.service,
-        whole: &[],
+        conventions: &bellwether::tables::Conventions::default(),
         now,
         interrupted: Interrupted::Leave,
         stop: &CancellationToken::new(),
@@ -78,7 +78,7 @@ fn seal_signed_zeros(place: &Place, name: &str) {
     let signals = plan.alternatives[0].requests(&[]).remove(0);
     for (request, body) in [(signals, history("0")), (news, articles("0"))] {
         let mut draft = run.draft();
-        let decoding = Answer { request: &request, rules: Rules { keep_extra: false } };
+        let decoding = Answer { request: &request, rules: &Rules::default() };
         let read = decoding.decode(body.as_bytes(), |decoded| {
             for part in decoded.parts {
                 let AnswerPart::Series(Series { key, rows }) = part else { continue };

@@ -228,6 +228,19 @@ impl Error {
         Self::start(io::Error::other("the system is out of threads or memory"))
     }
 
+    /// The same failure as one of another kind.
+    #[must_use]
+    pub fn as_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
+    /// What failed and why, in one line.
+    pub fn in_one_line(&self) -> String {
+        let causes = self.causes().map(ToString::to_string);
+        std::iter::once(self.to_string()).chain(causes).collect::<Vec<_>>().join(": ")
+    }
+
     /// The kind of the failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

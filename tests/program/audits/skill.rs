@@ -620,7 +620,7 @@ impl TwoDays {
 fn a_signal_that_loses_its_direction_counts_as_removed() {
     let says = |ticker: &str, date: &str, is_later: bool| {
         let is_undecided = is_later && ticker == "BB" && ["2026-01-12", "2026-01-19"].contains(&date);
-        (date >= "2026").then_some(if is_undecided { "hold" } else { "buy" })
+        (date >= "2026" && !is_undecided).then_some("buy")
     };
     let found = TwoDays::of(says).audit("");
     let counts = &found["signals"];

@@ -62,6 +62,20 @@ impl Coverage {
         }
     }
 
+    /// Nothing, of an answer with rows: it could not be read whole, so what it lacks may be in what was rejected.
+    pub(super) fn unread(self) -> Self {
+        match self.oldest() {
+            Some(from) => Self::Dates { from, until: from },
+            None if self == Self::Nothing => Self::Nothing,
+            None => Self::Dates { from: FIRST_DATE, until: FIRST_DATE },
+        }
+    }
+
+    /// Whether no cell is covered.
+    pub(super) fn is_empty(self) -> bool {
+        matches!(self, Self::Nothing) || matches!(self, Self::Dates { from, until } if until <= from)
+    }
+
     /// The oldest date of the answer.
     pub(crate) fn oldest(self) -> Option<i64> {
         match self {
@@ -79,7 +93,7 @@ impl Coverage {
                 begins && date < until
             }
             // A record without a date is in every answer that has any. Signals without one are covered by answers with such.
-            (Self::Dates { .. }, None) => table == Table::SentimentHistory,
+            (Self::Dates { .. }, None) => table == Table::SentimentHistory && !self.is_empty(),
             (Self::Nothing, _) => false,
         }
     }

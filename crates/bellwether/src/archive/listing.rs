@@ -70,6 +70,8 @@ pub struct ListedRun {
     #[serde(serialize_with = "as_record::serialize_if_any")]
     #[schemars(with = "Option<String>")]
     pub imported_at: Option<DateTime<Utc>>,
+    /// Why it was sealed before all requests were answered, if it was.
+    pub in_part: Option<String>,
     /// The number of answered requests.
     pub requests: u64,
     /// New cells.
@@ -237,6 +239,7 @@ impl ListedRun {
             started_at: seal.started_at,
             sealed_at: seal.sealed_at,
             imported_at: seal.claimed.as_ref().map(|claim| claim.imported_at),
+            in_part: seal.in_part.clone(),
             requests: seal.rows("requests.parquet"),
             added: seal.changes.added,
             revised: seal.changes.revised,

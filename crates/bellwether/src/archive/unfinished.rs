@@ -16,7 +16,6 @@ use super::answers::answer_files::AnswerFiles;
 use super::answers::draft::Draft;
 use super::sealed::catalog::Archive;
 use super::sealed::folder::Folder;
-use super::sealed::requests::REJECTS;
 use super::sealed::seal::{Claim, LAYOUT, RunOrigin};
 use super::sealed::sealed_run::SealedRun;
 use super::sealing::SealingLock;
@@ -30,7 +29,7 @@ use crate::disk::remove;
 use crate::error::Result;
 use crate::plan::ServiceIdentity;
 use crate::process::cancel::{self, CancellationToken};
-use crate::tables::{RequestRecord, Table};
+use crate::tables::{Conventions, RequestRecord};
 use crate::time::free_name;
 
 pub(super) const RECORD: &str = "unfinished.json";
@@ -66,14 +65,27 @@ pub struct NewRun<'a> {
     pub text: &'a str,
     /// The service that it asks.
     pub service: &'a ServiceIdentity,
-    /// The tables whose answers have all that there ever was, by what the definition says.
-    pub whole: &'a [Table],
+    /// What the answers mean, by what the definition says.
+    pub conventions: &'a Conventions,
     /// The current time.
     pub now: DateTime<Utc>,
     /// What to do with an interrupted run.
     pub interrupted: Interrupted,
     /// Cancels sealing.
     pub stop: &'a CancellationToken,
+}
+
+/// What a run is sealed as.
+#[derive(Default)]
+struct SealedAs<'a> {
+    /// The runs that are gone and that it goes on without.
+    lost: &'a [String],
+    /// What it was imported from, if it is a claim.
+    claimed: Option<&'a Claim>,
+    /// Why not all of its requests were answered, if so.
+    in_part: Option<&'a str>,
+    /// Whether the next run goes on from its answers.
+    resumes: bool,
 }
 
 /// The answers so far.
@@ -90,8 +102,7 @@ pub struct Unfinished {
     archive: PathBuf,
     path: PathBuf,
     origin: RunOrigin,
-    /// The tables whose answers have all that there ever was.
-    whole: Vec<Table>,
+    conventions: Conventions,
     files: Arc<AnswerFiles>,
     answers: Mutex<CompleteAnswers>,
     stop: CancellationToken,
@@ -140,7 +151,17 @@ impl Unfinished {
         let (service, started_at) = (beginning.service.clone(), beginning.now);
         let definition_text = Some(beginning.text.to_owned());
         let layout = LAYOUT;
-        let origin = RunOrigin { layout, run, definition, definition_digest, definition_text, service, started_at };
+        let sealed_answers = 0;
+        let origin = RunOrigin {
+            layout,
+            run,
+            definition,
+            definition_digest,
+            definition_text,
+            service,
+            started_at,
+            sealed_answers,
+        };
         let lock = file::create(&path.join(RECORD))?;
         let record = path.join(RECORD);
         let failed = FileError::write(&record);
@@ -148,7 +169,7 @@ impl Unfinished {
         lock.lock().map_err(failed)?;
         let text = serde_json::to_vec_pretty(&origin).expect("the origin is text and numbers");
         (&lock).write_all(&text).map_err(failed)?;
-        Self::of(sealed, path, (origin, beginning.whole), lock)
+        Self::of(sealed, path, (origin, beginning.conventions), lock)
     }
 
     fn resume(
@@ -179,7 +200,7 @@ impl Unfinished {
             if origin.layout != LAYOUT || !is_same || !is_fresh || !is_late_enough || !is_ours {
                 continue;
             }
-            let resumed = Self::of(sealed, path, (origin, beginning.whole), lock)?;
+            let resumed = Self::of(sealed, path, (origin, beginning.conventions), lock)?;
             let is_ahead = |answer: &Arc<AnswerRecord>| answer.request.observed_at - beginning.now > SKEW;
             if resumed.records().iter().any(is_ahead) {
                 // It could never be sealed: what it observed is dated later than now.
@@ -192,12 +213,17 @@ impl Unfinished {
         Ok(None)
     }
 
-    fn of(sealed: &Archive, path: PathBuf, (origin, whole): (RunOrigin, &[Table]), lock: File) -> Result<Self> {
-        let whole = whole.to_vec();
+    fn of(
+        sealed: &Archive,
+        path: PathBuf,
+        (origin, conventions): (RunOrigin, &Conventions),
+        lock: File,
+    ) -> Result<Self> {
+        let conventions = conventions.clone();
         let answers = Mutex::new(CompleteAnswers::of(&path)?);
         let files = Arc::new(AnswerFiles::of(path.clone()));
         let (archive, stop) = (sealed.path().to_owned(), sealed.stop().clone());
-        Ok(Self { archive, path, origin, whole, files, answers, stop, warnings: Vec::new(), _lock: lock })
+        Ok(Self { archive, path, origin, conventions, files, answers, stop, warnings: Vec::new(), _lock: lock })
     }
 
     /// Why an interrupted run was not resumed.
@@ -249,6 +275,11 @@ impl Unfinished {
         Ok(record)
     }
 
+    /// Whether it has answers that no sealed run has.
+    pub fn has_news(&self) -> bool {
+        self.len() > self.origin.sealed_answers
+    }
+
     /// Settles the run against everything that the archive knows, and seals it, at the instant that `sealing` returns or
     /// later: after every run that is sealed already. No other run of the archive is sealed meanwhile. `check` sees the run
     /// as it is settled, and may fail. It may bring in more runs and then refuse: the run is settled again, a few times at
@@ -263,7 +294,23 @@ impl Unfinished {
         sealing: impl Fn() -> Result<DateTime<Utc>>,
         check: impl Fn(&SealedRun) -> Result<bool>,
     ) -> Result<Settled> {
-        self.seal_as(None, lost, sealing, check)
+        self.seal_as(&SealedAs { lost, ..SealedAs::default() }, sealing, check)
+    }
+
+    /// The same for a run of which not all requests were answered, and why. If it `resumes`, the next run of the definition
+    /// goes on from its answers.
+    ///
+    /// # Errors
+    ///
+    /// As [`seal`](Self::seal).
+    pub fn seal_in_part(
+        &self,
+        (why, resumes): (&str, bool),
+        lost: &[String],
+        sealing: impl Fn() -> Result<DateTime<Utc>>,
+        check: impl Fn(&SealedRun) -> Result<bool>,
+    ) -> Result<Settled> {
+        self.seal_as(&SealedAs { lost, in_part: Some(why), resumes, ..SealedAs::default() }, sealing, check)
     }
 
     /// Settles the run against the claims that an archive has, and seals it as a claim of the instant that `sealing` returns,
@@ -273,13 +320,12 @@ impl Unfinished {
     ///
     /// As [`seal`](Self::seal).
     pub fn seal_claim(&self, claim: &Claim, sealing: impl Fn() -> Result<DateTime<Utc>>) -> Result<Settled> {
-        self.seal_as(Some(claim), &[], sealing, |_| Ok(true))
+        self.seal_as(&SealedAs { claimed: Some(claim), ..SealedAs::default() }, sealing, |_| Ok(true))
     }
 
     fn seal_as(
         &self,
-        claimed: Option<&Claim>,
-        lost: &[String],
+        &SealedAs { lost, claimed, in_part, resumes }: &SealedAs<'_>,
         sealing: impl Fn() -> Result<DateTime<Utc>>,
         check: impl Fn(&SealedRun) -> Result<bool>,
     ) -> Result<Settled> {
@@ -296,8 +342,8 @@ impl Unfinished {
             let before = upkeep::open_merged(&self.archive, &self.stop)?;
             let newest = before.runs().iter().map(|run| run.seal().sealed_at + TimeDelta::microseconds(1)).max();
             let sealed_at = newest.map_or_else(&sealing, |newest| Ok(sealing()?.max(newest)))?;
-            let (before, origin, answers, whole) = (&before, &self.origin, &answers, &self.whole);
-            let settling = Settling { before, origin, answers, sealed_at, lost, whole, claimed };
+            let (before, origin, answers, conventions) = (&before, &self.origin, &answers, &self.conventions);
+            let settling = Settling { before, origin, answers, sealed_at, lost, conventions, claimed, in_part };
             let (seal, known) = settling.settle(&folder)?;
             let run = |path| SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal.clone())));
             if !check(&run(folder.clone()))? && times < MOST_TIMES {
@@ -313,32 +359,31 @@ impl Unfinished {
             // The run is sealed; reads take a little longer until the next one packs it.
             tracing::warn!(%error, "cannot pack runs");
         }
+        if resumes {
+            match self.resume_as_another(settled.run.seal().sealed_at) {
+                Ok(()) => return Ok(settled),
+                Err(error) => tracing::warn!(%error, "cannot keep the answers for the next run, which begins anew"),
+            }
+        }
         // The answers are in the sealed run now. If they cannot be removed, they are ignored leftovers.
         let _ = remove::folder(&self.path);
         Ok(settled)
     }
 
-    /// Abandons the run: writes its rejected records to a file, those found when it was settled too if it was, and removes
-    /// everything else.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
-    pub fn abandon(&self, evidence: &Path, settled: Option<&SealedRun>) -> Result<PathBuf> {
-        links::refuse(evidence)?;
-        file::create_folders(evidence)?;
-        let path = evidence.join(format!("{}.rejects.parquet", self.origin.run));
-        match settled {
-            Some(run) => {
-                fs::copy(run.path().join(REJECTS), &path).map_err(FileError::write(&path))?;
-            }
-            None => {
-                let answers: Vec<Answer> = self.lock().by_request.values().cloned().collect();
-                settle::write_rejects(&path, &answers, &[])?;
-            }
-        }
-        let _ = remove::folder(&self.path);
-        Ok(path)
+    /// Leaves the answers of a sealed run to the next one, under another name.
+    fn resume_as_another(&self, now: DateTime<Utc>) -> Result<()> {
+        let sealed = Archive::open(&self.archive)?;
+        let folder = self.archive.join(FOLDER_OF_UNFINISHED);
+        let run = free_name(now, |name| !folder.join(name).exists() && !is_sealed(&sealed, name));
+        let origin = RunOrigin { run, sealed_answers: self.len(), ..self.origin.clone() };
+        let text = serde_json::to_vec_pretty(&origin).expect("the origin is text and numbers");
+        // Until the folder has its name, the record is of another run, and nobody resumes it. It stays locked.
+        let record = self.path.join(RECORD);
+        let mut rewritten = links::rewrite(&record)?;
+        rewritten.set_len(0).and_then(|()| rewritten.write_all(&text)).map_err(FileError::write(&record))?;
+        let path = folder.join(&origin.run);
+        fs::rename(&self.path, &path).map_err(FileError::write(&path))?;
+        Ok(())
     }
 
     /// Removes the run with its answers.
@@ -441,10 +486,17 @@ impl UnfinishedState {
 fn is_abandoned(sealed: &Archive, path: &Path, now: DateTime<Utc>) -> bool {
     match RunOrigin::read(path) {
         // A run that is incomplete stays in place for a while.
-        None => is_unwritten(&path.join(RECORD)) && file::is_older(path, file::DAY),
+        None => (is_unwritten(&path.join(RECORD)) || is_of_another(path)) && file::is_older(path, file::DAY),
         // One that is sealed was killed before it could remove this folder.
         Some(origin) => is_sealed(sealed, &origin.run) || (now - origin.started_at).abs() > DISCARD_AFTER,
     }
+}
+
+/// Whether a folder has the record of another run: the process was killed before it could rename it.
+fn is_of_another(path: &Path) -> bool {
+    let record = links::read(&path.join(RECORD)).ok();
+    let origin = record.and_then(|text| serde_json::from_slice::<RunOrigin>(&text).ok());
+    origin.is_some_and(|origin| path.file_name().is_none_or(|name| *name != *origin.run))
 }
 
 /// Whether a record was never written whole: the disk was full, or the power failed.

@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, Vintage};
 use crate::tables::dates::Date;
-use crate::tables::{RequestRecord, Series, SeriesKey, Slab, Table};
+use crate::tables::{Conventions, RequestRecord, Series, SeriesKey, Slab, Table};
 
 /// Scores of canaries, which no vendor gives. The pair moves both minimum and maximum.
 const VALUES: [f64; 2] = [1.0e12, -2.0e12];
@@ -43,7 +43,8 @@ impl Canaries {
         let (interrupted, stop) = (Interrupted::Leave, known.archive().stop());
         let last = known.archive().runs().last().expect("an archive with news has a run");
         let service = &last.seal().service;
-        let beginning = NewRun { definition: "canaries", text: "", service, whole: &[], now, interrupted, stop };
+        let conventions = &Conventions::default();
+        let beginning = NewRun { definition: "canaries", text: "", service, conventions, now, interrupted, stop };
         let unfinished = Unfinished::begin(archive, beginning)?;
         self.answer_all(&unfinished, known, Endpoint::NewsArticles, self.articles())?;
         if !self.fields.is_empty() {

@@ -81,6 +81,15 @@ choice! {
 }
 
 choice! {
+    /// The order of a list of articles.
+    ListOrder, "order":
+    /// The newest comes first.
+    NewestFirst = "newest first",
+    /// The oldest comes first.
+    OldestFirst = "oldest first",
+}
+
+choice! {
     /// How to count articles with the same date, title, link and score.
     Duplicates, "value":
     /// Once.

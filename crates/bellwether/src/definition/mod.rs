@@ -36,8 +36,8 @@ use crate::interface::{Period, Regime, Sector, Signal, Ticker};
 pub(crate) use address::Address;
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
-    Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, NewsSource, OnFinding,
-    Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage,
+    Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, ListOrder, NewsSource,
+    OnFinding, Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage,
 };
 pub use confidence::Confidence;
 pub use cron::Cron;
@@ -125,6 +125,13 @@ pub(crate) struct SourceSection {
     /// Other paths of operations, below the base address: `signals-history-all = "v2/history"`. The ticker takes the place of
     /// `{ticker}`, or follows the path. Default: none.
     pub paths: Option<Placed<BTreeMap<String, Placed<String>>>>,
+    /// The member of an object that holds the answer, where the service wraps it: `"data"`, or several that may. Default:
+    /// answers are as the interface says.
+    pub unwrap: Option<Placed<List<String>>>,
+    /// The names that the service has for fields: `confidence = "probability"`. Default: those of the interface.
+    pub fields: Option<Placed<BTreeMap<String, Placed<String>>>>,
+    /// The names that tickers have among news, if they are others: `"BRK.B" = "BRK-B"`. Default: the same.
+    pub tickers: Option<Placed<BTreeMap<Ticker, Ticker>>>,
     /// Whose clock is right where the service's differs from this machine's: `service`, which stops a run, or `ours`.
     /// Default: `service`.
     pub clock: Option<Placed<TrustedClock>>,
@@ -174,6 +181,10 @@ pub(crate) struct SignalsSection {
     /// Whether each history has every signal that it ever had. If so, a run withdraws signals that are no longer listed
     /// however old they are; if not, those from the oldest listed date on. Default: false.
     pub complete: Option<Placed<bool>>,
+    /// Confidences that differ by less than this share of them are the same, and no revision: up to 0.01. Some services
+    /// compute each answer anew, or with few digits. Default: 1e-9.
+    #[schemars(range(min = 0.0, max = 0.01))]
+    pub tolerance: Option<Placed<f64>>,
     /// When a signal is made whose date has neither a time nor an offset: `"16:00 America/New_York"`. Default: at the end
     /// of its day.
     pub made_at: Option<Placed<TimeOfDay>>,
@@ -192,6 +203,9 @@ pub(crate) struct SentimentSection {
     /// The tickers to fetch: a list, `"available"`, or `"signals"` for the tickers of the signals. Default:
     /// `"signals"`.
     pub tickers: Option<Placed<Tickers>>,
+    /// The order in which articles are listed: `newest first` or `oldest first`. It tells which article of a day is the
+    /// last. Default: as each list itself shows.
+    pub order: Option<Placed<ListOrder>>,
     /// How to count articles with the same date, title, link and score: `once`, or `keep` to count each. Default:
     /// `once`.
     pub duplicates: Option<Placed<Duplicates>>,

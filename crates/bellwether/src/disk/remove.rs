@@ -92,12 +92,11 @@ enum Single {
 
 /// Every file or link that is ever removed by itself. `NAME#7` is an object that is not complete, in a store that is a
 /// folder.
-static FILES: [Form<Single>; 13] = [
+static FILES: [Form<Single>; 12] = [
     (concat!("$/.latest-", unique!()), Single::Link),
     (concat!("$/.partial-", unique!(), "/part-#####-*.parquet"), Single::File),
     (".*-@@@@@@@@@@@@@@@@", Single::File),
     (concat!("evidence/", unique!(), ".body"), Single::File),
-    (concat!("evidence/", unique!(), ".rejects.parquet"), Single::File),
     ("*=*/*.*~%", Single::File),
     (concat!("$/", unique!(), "/*.*~%"), Single::File),
     (concat!(unique!(), "/%*-*/*.*~%"), Single::File),

@@ -69,7 +69,10 @@ fn a_line_that_gives_no_ticker_an_id_is_refused_with_its_number() {
             "it has a column `name`: the columns are `ticker`, `from`, `to` and `id`",
         ),
         ("ticker,from,to,id\n", "it lists no tickers"),
-        ("ticker,from,to,id\nF B,,,1\n", "line 2: `F B` is not a ticker: write a symbol such as `XOM` or `BRK.B`"),
+        (
+            "ticker,from,to,id\nFFFFFFFFFFFFFFFFFFFFFFFFF,,,1\n",
+            "line 2: `FFFFFFFFFFFFFFFFFFFFFFFFF` is not a ticker: write a symbol such as `XOM` or `BRK.B`",
+        ),
         ("ticker,from,to,id\nFB,9.6.2022,,1\n", "line 2: `9.6.2022` is not a date: write `2026-11-20`"),
         (
             "ticker,from,to,id\nFB,2022-06-09,2022-06-08,1\n",

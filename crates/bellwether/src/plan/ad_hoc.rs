@@ -167,6 +167,6 @@ mod tests {
         }
         let of_rows = AdHoc { as_of: None, formats: Vec::new(), ..all };
         assert_eq!(AdHoc::of_rows(&recorded).unwrap(), of_rows);
-        assert!(AdHoc::of_rows(&BTreeMap::from([("ticker".to_owned(), vec!["not one".to_owned()])])).is_err());
+        assert!(AdHoc::of_rows(&BTreeMap::from([("ticker".to_owned(), vec!["not\none".to_owned()])])).is_err());
     }
 }

@@ -40,7 +40,7 @@ use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::key::source::KeySource;
 use crate::project::Project;
-use crate::tables::Table;
+use crate::tables::Conventions;
 use crate::trust::{self, Author};
 
 /// Everything a run needs to know.
@@ -82,8 +82,8 @@ pub struct Plan {
     pub max_reject_share: f64,
     /// The checks that must pass before publishing.
     pub checks: Checks,
-    /// The tables whose answers have all that there ever was.
-    pub whole: Vec<Table>,
+    /// What the answers mean.
+    pub conventions: Conventions,
     /// Whether claims count.
     pub claims: Claims,
     /// Whether to archive unknown fields.
@@ -145,6 +145,12 @@ pub struct Asking {
     pub query: Vec<(String, String)>,
     /// Other paths of operations, below the base address.
     pub paths: BTreeMap<Endpoint, String>,
+    /// The names of fields that the service writes otherwise: those of the interface, and its own.
+    pub fields: BTreeMap<String, String>,
+    /// The members that may hold an answer.
+    pub unwrap: Vec<String>,
+    /// The tickers that have another name among news.
+    pub news_tickers: BTreeMap<Ticker, Ticker>,
     /// Whether this machine's clock counts where that of the service differs.
     pub trusts_own_clock: bool,
 }

@@ -15,16 +15,16 @@ pub(super) async fn answer(
     client: &Client,
     run: &Arc<Unfinished>,
     request: Request,
-    rules: Rules,
+    rules: &Arc<Rules>,
 ) -> Result<Answered<Arc<AnswerRecord>>> {
     if let Some(record) = run.answer_to(&request.to_string()) {
         return Ok(Answered::Taken(record));
     }
     let request = Arc::new(request);
     let read = {
-        let (run, request) = (Arc::clone(run), Arc::clone(&request));
+        let (run, request, rules) = (Arc::clone(run), Arc::clone(&request), Arc::clone(rules));
         move |body: &mut Body| {
-            let draft = decode(&run, &request, rules, body)?;
+            let draft = decode(&run, &request, &rules, body)?;
             let _work = work!("complete answer");
             let record = request_record(&request, body.summary(), &draft);
             run.commit(draft, record).map_err(ReadFault::Stop)
@@ -34,7 +34,7 @@ pub(super) async fn answer(
 }
 
 /// Decodes a body into a draft while it arrives.
-fn decode(run: &Unfinished, request: &Request, rules: Rules, body: &mut Body) -> Result<Draft, ReadFault> {
+fn decode(run: &Unfinished, request: &Request, rules: &Rules, body: &mut Body) -> Result<Draft, ReadFault> {
     let _work = work!("receive and decode");
     let mut draft = run.draft();
     let answer = Answer { request, rules };

@@ -182,7 +182,7 @@ impl<'a> Basis<'a> {
             path: _,
             root: _,
             prices: _,
-            whole: _,
+            conventions: _,
             author: _,
         } = plan;
         // The filter is part of the plan.

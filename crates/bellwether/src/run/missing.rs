@@ -5,22 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::names::{list, some_of};
 use crate::archive::{AnswerRecord, Scope, View};
 use crate::error::Result;
+use crate::fetch::Refusal;
 use crate::interface::{Base, Endpoint, Period, Regime, Sector, Ticker};
 use crate::plan::{Plan, Request, RequestList, TickerSource};
 use crate::tables::SeriesKey;
 use crate::text::problem::nearest;
 
 /// Why there is no data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NoDataReason {
     /// The service answered that there is no such thing.
     Unknown,
+    /// The service refuses to answer, and says why.
+    Refused(String),
     /// The answer is empty.
     Nothing,
     /// All histories in the answer are empty.
     EmptyHistories,
-    /// The latest signal has no date.
-    Undated,
     /// Every record in the answer was rejected.
     Unreadable,
     /// The archive lists no series for it.
@@ -30,12 +31,12 @@ enum NoDataReason {
 }
 
 impl NoDataReason {
-    fn as_str(self) -> &'static str {
+    fn as_str(&self) -> &str {
         match self {
+            Self::Refused(why) => why,
             Self::Unknown => "the service does not know it",
             Self::Nothing => "the answer is empty",
             Self::EmptyHistories => "every history in the answer is empty",
-            Self::Undated => "the latest signal has no date",
             Self::Unreadable => "every record in the answer was rejected",
             Self::Unlisted => "there were none in the last answer",
             Self::Unanswered => "the last run got no answer",
@@ -73,16 +74,28 @@ pub(super) struct Missing<'a> {
 
 impl<'a> Missing<'a> {
     /// What is missing from the answers of a run.
-    pub(super) fn of_answers(demanded: &'a [Request], answers: &BTreeMap<&str, &'a AnswerRecord>) -> Self {
+    pub(super) fn of_answers(
+        demanded: &'a [Request],
+        refusals: &BTreeMap<String, Refusal>,
+        answers: &BTreeMap<&str, &'a AnswerRecord>,
+    ) -> Self {
         let why = |request: &Request| {
-            let Some(record) = answers.get(request.to_string().as_str()) else { return Some(NoDataReason::Unknown) };
+            let words = request.to_string();
+            let Some(record) = answers.get(words.as_str()) else {
+                return Some(match refusals.get(&words) {
+                    Some(refusal) if !refusal.is_absence() => {
+                        NoDataReason::Refused(format!("the service refuses it with {refusal}"))
+                    }
+                    _ => NoDataReason::Unknown,
+                });
+            };
             match (request.endpoint.base(), record.request.rows, record.request.rejects) {
                 // A ticker may have no news; a list without any says so.
                 (Base::Sentiment, ..) => None,
                 (Base::Signals, 0, 0) if record.empty.is_empty() => Some(NoDataReason::Nothing),
                 (Base::Signals, 0, 0) => Some(NoDataReason::EmptyHistories),
                 (Base::Signals, 0, _) => Some(NoDataReason::Unreadable),
-                (Base::Signals, rows, _) => (record.oddities.undated == rows).then_some(NoDataReason::Undated),
+                (Base::Signals, ..) => None,
             }
         };
         let known = answers.values().flat_map(|record| record.tickers()).collect();
@@ -113,26 +126,27 @@ impl<'a> Missing<'a> {
 
     /// A message for each sector, and one for the tickers of each operation.
     pub(super) fn messages(&self, view: &View) -> Result<Vec<String>> {
-        let mut subjects: BTreeMap<(Endpoint, RequestSubject<'_>), Vec<Demand<'_>>> = BTreeMap::new();
+        let mut subjects: BTreeMap<(Endpoint, RequestSubject<'_>), Vec<(&Request, &Option<NoDataReason>)>> =
+            BTreeMap::new();
         for (request, why) in &self.demanded {
-            subjects.entry((request.endpoint, RequestSubject::of(request))).or_default().push((request, *why));
+            subjects.entry((request.endpoint, RequestSubject::of(request))).or_default().push((request, why));
         }
         let mut messages = Vec::new();
-        let mut absent: BTreeMap<Endpoint, Vec<&Ticker>> = BTreeMap::new();
+        let mut absent: BTreeMap<(Endpoint, Option<&NoDataReason>), Vec<&Ticker>> = BTreeMap::new();
         for ((endpoint, subject), requests) in subjects {
-            let mut lacking: Vec<(&Request, NoDataReason)> =
-                requests.iter().filter_map(|(request, why)| Some((*request, (*why)?))).collect();
-            if lacking.len() < requests.len() {
-                // A date may be null: the summary counts those. Without any, a ticker would be missing in the dataset.
-                lacking.retain(|(_, why)| *why != NoDataReason::Undated);
-            }
-            let Some((_, why)) = lacking.first() else { continue };
-            let (what, why) = (what_of(endpoint), why.as_str());
+            let lacking: Vec<(&Request, &NoDataReason)> =
+                requests.iter().filter_map(|(request, why)| Some((*request, why.as_ref()?))).collect();
+            let Some((_, reason)) = lacking.first() else { continue };
+            let (what, why) = (what_of(endpoint), reason.as_str());
             let pairs = || list(lacking.iter().map(|(request, _)| pair(request.period, request.regime)));
             let is_whole = lacking.len() == requests.len();
             match subject {
                 RequestSubject::All => messages.push(format!("no signals in {endpoint}: {why}")),
-                RequestSubject::Ticker(ticker) if is_whole => absent.entry(endpoint).or_default().push(ticker),
+                RequestSubject::Ticker(ticker) if is_whole => {
+                    // That there is no such ticker goes without saying.
+                    let why = Some(*reason).filter(|why| matches!(why, NoDataReason::Refused(_)));
+                    absent.entry((endpoint, why)).or_default().push(ticker);
+                }
                 RequestSubject::Ticker(ticker) => {
                     messages.push(format!("{what} for ticker `{ticker}` with {}: {why}", pairs()));
                 }
@@ -145,8 +159,10 @@ impl<'a> Missing<'a> {
             }
         }
         let known = || self.known.iter().copied();
-        messages
-            .extend(absent.into_iter().map(|(endpoint, absent)| absent_tickers(&what_of(endpoint), &absent, known())));
+        messages.extend(absent.into_iter().map(|((endpoint, why), absent)| {
+            let why = why.map_or_else(String::new, |why| format!(": {}", why.as_str()));
+            format!("{}{why}", absent_tickers(&what_of(endpoint), &absent, known()))
+        }));
         Ok(messages)
     }
 

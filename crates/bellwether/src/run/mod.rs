@@ -92,7 +92,7 @@ use crate::key::ApiKey;
 use crate::net::address::host_of;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::project::Project;
-use crate::text::human::percent;
+use crate::text::human::count_of;
 
 use as_of::view_of;
 pub(crate) use as_of::view_of_build;
@@ -187,8 +187,8 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
     // Before the first request: fail early if the output cannot be written.
     let (interrupted, stop) = (options.interrupted, &options.control.stop);
     let service = &plan.service;
-    let (definition, text, whole) = (&plan.name, &plan.text, &plan.whole);
-    let beginning = NewRun { definition, text, service, whole, now, interrupted, stop };
+    let (definition, text, conventions) = (&plan.name, &plan.text, &plan.conventions);
+    let beginning = NewRun { definition, text, service, conventions, now, interrupted, stop };
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
     options.control.warn(unfinished.warnings());
     options.control.observe(Event::Named { run: unfinished.name() });
@@ -203,18 +203,26 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
     };
     let trust = store.as_ref().map_or(ClockTrust::Unconfirmed, RemoteStore::clock_trust);
     let client = Client::new(addresses, key, plan.limits, options.clock, options.evidence())?.trusting(trust);
-    let mut gathered = Gathering::new(&plan, &client, &options, unfinished).gather().await;
+    let unfinished = Arc::new(unfinished);
+    let mut gathered = Gathering::new(&plan, &client, &options, Arc::clone(&unfinished)).gather().await;
     if let Ok(gathered) = &mut gathered {
         gathered.notes.splice(0..0, notes);
     }
     if let Some(demo) = demo {
         demo.stop().await;
     }
+    let gathered = match gathered {
+        Err(error) if !is_of_service(error.kind()) || unfinished.is_empty() => return Err(error),
+        // Another run has them.
+        Err(error) if !unfinished.has_news() => return Err(in_part(error, None, unfinished.len())),
+        gathered => gathered,
+    };
     let (sealed, once_sealed) = oneshot::channel();
     let finishing = Finishing {
         plan: Arc::clone(&plan),
         options,
-        gathered: gathered?,
+        unfinished,
+        gathered,
         begun,
         lost,
         root,
@@ -248,11 +256,34 @@ fn addresses(remote: &Remote) -> Addresses {
     }
 }
 
+/// Whether a failure is one of the service, so that what was answered before is what it says.
+fn is_of_service(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Service | ErrorKind::Key | ErrorKind::Refused | ErrorKind::Temporary | ErrorKind::Checks)
+}
+
+/// The failure of a run that was sealed in part.
+fn in_part(error: Error, run: Option<&str>, answers: usize) -> Error {
+    let kind = if error.kind() == ErrorKind::Temporary { ErrorKind::Temporary } else { ErrorKind::Checks };
+    let answers = count_of(answers as u64, "answer", "answers");
+    let kept = match run {
+        Some(run) => format!("run `{run}` is sealed in part, with {answers}"),
+        None => format!("{answers} were sealed in part before"),
+    };
+    let kept = format!("nothing was published; {kept}, and the next run asks for the rest");
+    let hint = match error.hint() {
+        Some(hint) => format!("{hint}; {kept}"),
+        None => kept,
+    };
+    error.as_kind(kind).with_hint(hint)
+}
+
 /// The input of the second half of a run.
 struct Finishing {
     plan: Arc<Plan>,
     options: Options,
-    gathered: Gathered,
+    unfinished: Arc<Unfinished>,
+    /// What the dataset needs, or why that is not there.
+    gathered: Result<Gathered>,
     begun: StartTime,
     /// The runs that are gone and that it goes on without.
     lost: Vec<String>,
@@ -269,32 +300,34 @@ struct Finishing {
 async fn finish(finishing: Finishing) -> Result<Summary> {
     let runtime = Handle::current();
     blocking(move || {
-        let Finishing { plan, options, gathered, begun, lost, root, store, in_store, sealed } = finishing;
-        let Gathered { unfinished, scope, signals, demanded, lacking, mut notes, mut timings } = gathered;
+        let Finishing { plan, options, unfinished, gathered, begun, lost, root, store, in_store, sealed } = finishing;
         let records = unfinished.records();
-        let fetched = Fetched::of(&records, signals);
-        let max_share = plan.max_reject_share;
         let stage = Stage::begin(&options.control, "archive");
         let archiving = Instant::now();
         let sealing = || start::sealing_instant(&unfinished.records(), begun, options.clock);
-        // Fails if too much was rejected. Returns whether no other machine has sent a run meanwhile.
-        let check = |settled: &SealedRun| {
-            let rejected = rejects::above(max_share, &records, &settled.requests()?);
-            if let Some(rejected) = rejected {
-                let reasons = rejects::reasons(&records, settled)?;
-                let kept = unfinished.abandon(&options.evidence(), Some(settled))?;
-                let what = format!("rejected {rejected}, above the limit of {}", percent(max_share));
-                return Err(Error::new(ErrorKind::Checks, what)
-                    .with_hint(format!(
-                        "the rejected records are in `{}`; to allow more, raise `max_share` in `[rejects]`",
-                        kept.display()
-                    ))
-                    .with_reasons(reasons));
-            }
+        // Whether no other machine has sent a run meanwhile.
+        let check = |_: &SealedRun| {
             let Some(store) = &store else { return Ok(true) };
             let pulled = runtime.block_on(store.pull_archive(None))?;
             Ok(pulled.folders == 0 && pulled.notes == 0)
         };
+        let gathered = match gathered {
+            Ok(gathered) => gathered,
+            Err(error) => {
+                let resumes = error.kind() != ErrorKind::Checks;
+                let why = (&*error.in_one_line(), resumes);
+                return Err(match unfinished.seal_in_part(why, &lost, sealing, check) {
+                    Ok(Settled { run, .. }) => {
+                        let _ = sealed.send(());
+                        in_part(error, Some(run.name()), records.len())
+                    }
+                    // What was answered is kept for the next run.
+                    Err(_) => error,
+                });
+            }
+        };
+        let Gathered { scope, signals, demanded, refusals, lacking, mut notes, mut timings } = gathered;
+        let fetched = Fetched::of(&records, signals);
         let Settled { run, known } = unfinished.seal(&lost, sealing, check)?;
         let archived_in = Some(archiving.elapsed());
         // Without a store nothing waits for it.
@@ -302,6 +335,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         // Freeing the memory of the answers takes the system a while.
         rayon::spawn(move || drop(unfinished));
         timings.push(stage.finish());
+        rejects::check(plan.max_reject_share, &records, &run)?;
         let stage = Stage::begin(&options.control, "dataset");
         let view = view_of(&plan, &root, None, &options.control.stop)?;
         let scope = with_delisted(scope, &plan, &view)?;
@@ -313,7 +347,12 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let before = before.as_ref();
         let control = &options.control;
         let checking = Checking { plan: &plan, view: &view, scope: &scope, before, control };
-        let found = checking.pull(&RunAnswers { records: &records, demanded: &demanded, lacking: &lacking })?;
+        let found = checking.pull(&RunAnswers {
+            records: &records,
+            demanded: &demanded,
+            refusals: &refusals,
+            lacking: &lacking,
+        })?;
         options.control.note(&found);
         notes.extend(found);
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before, archived_in };

@@ -130,7 +130,7 @@ pub async fn offered_tickers(plan: &Plan, options: &OfferOptions) -> Result<Offe
             let request = Arc::clone(&request);
             move |body: &mut Body| {
                 let mut offered = OfferedTickers::default();
-                let answer = Answer { request: &request, rules: Rules { keep_extra: false } };
+                let answer = Answer { request: &request, rules: &Rules::default() };
                 let outcome = answer.decode(body, |decoded| {
                     offered.rejected += decoded.rejected;
                     for part in decoded.parts {
@@ -150,9 +150,10 @@ pub async fn offered_tickers(plan: &Plan, options: &OfferOptions) -> Result<Offe
         };
         match client.get(&request, read).await? {
             Answered::Taken(offered) => Ok(offered),
-            Answered::Missing { status } => {
+            Answered::Failed(error) => Err(error),
+            Answered::Refused(refusal) => {
                 let address = client.address(Endpoint::TickersAvailable);
-                let what = format!("the service does not list its tickers: `{address}` answers with status {status}");
+                let what = format!("the service does not list its tickers: `{address}` answers with {refusal}");
                 let hint = "take all tickers of its sectors, which `bellwether list sectors` finds, or name tickers in `[signals]`";
                 Err(Error::new(ErrorKind::Service, what).with_hint(hint))
             }
@@ -201,8 +202,8 @@ pub(super) async fn has_signals(request: &Request, client: &Client) -> Result<bo
     });
     match answered.await {
         Ok(Answered::Taken(has_signals)) => Ok(has_signals),
-        Ok(Answered::Missing { .. }) => Ok(false),
-        Err(error) if error.kind() == ErrorKind::Refused => Ok(false),
-        Err(error) => Err(error),
+        Ok(Answered::Refused(refusal)) if refusal.status == 403 => Err(client.refused(request, &refusal)),
+        Ok(Answered::Refused(_)) => Ok(false),
+        Ok(Answered::Failed(error)) | Err(error) => Err(error),
     }
 }

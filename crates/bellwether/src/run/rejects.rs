@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use super::names::list;
 use crate::archive::{AnswerRecord, RejectGroup, SealedRun};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::interface::Endpoint;
 use crate::tables::{Oversized, RequestRecord};
-use crate::text::human::group_digits;
+use crate::text::human::{group_digits, percent};
 
 #[derive(Clone, Copy, Default)]
 struct OperationTally {
@@ -25,7 +25,7 @@ struct OperationTally {
 
 /// The reasons: records rejected for their size, requests whose answers were rejected whole, and why records were rejected,
 /// with their number and the first of them.
-pub(super) fn reasons(answers: &[Arc<AnswerRecord>], settled: &SealedRun) -> Result<Vec<String>> {
+fn reasons(answers: &[Arc<AnswerRecord>], settled: &SealedRun) -> Result<Vec<String>> {
     /// The most that a message has.
     const MAX_GROUPS: usize = 5;
     let groups = RejectGroup::of_run(settled)?;
@@ -42,9 +42,21 @@ pub(super) fn reasons(answers: &[Arc<AnswerRecord>], settled: &SealedRun) -> Res
     Ok(oversized.chain(unreadable).chain(groups).collect())
 }
 
+/// Fails if a run has more than a share of rejected records or series.
+pub(super) fn check(max_share: f64, answers: &[Arc<AnswerRecord>], run: &SealedRun) -> Result<()> {
+    let Some(rejected) = above(max_share, answers, &run.requests()?) else { return Ok(()) };
+    let what = format!("rejected {rejected}, above the limit of {}", percent(max_share));
+    let hint = format!(
+        "nothing was published, and the archive keeps what could be read; `bellwether list runs {}` lists what was rejected; \
+         to allow more, raise `max_share` in `[rejects]`",
+        run.name()
+    );
+    Err(Error::new(ErrorKind::Checks, what).with_hint(hint).with_reasons(reasons(answers, run)?))
+}
+
 /// The operations with more than a share of rejected records or series, by the answers and by the requests as they were
 /// settled: `9 of 10 records and 9 of 10 series of signals-history-all`, and so on; `None` if there are none.
-pub(super) fn above(max_share: f64, answers: &[Arc<AnswerRecord>], settled: &[RequestRecord]) -> Option<String> {
+fn above(max_share: f64, answers: &[Arc<AnswerRecord>], settled: &[RequestRecord]) -> Option<String> {
     let mut tallies: BTreeMap<Endpoint, OperationTally> = BTreeMap::new();
     for request in settled {
         let tally = tallies.entry(request.endpoint).or_default();

@@ -17,7 +17,7 @@ use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
 pub use past::{ClaimedUntil, Past, SeriesWatch, Watch, Watched};
 pub use records::{ArticleCounts, Drift, Leniencies, Oversized, Reject, RequestRecord};
-pub use series::{Change, Changes, Series, SeriesKey};
+pub use series::{Change, Changes, Conventions, Series, SeriesKey};
 pub(crate) use series::{key_columns, sources, written_date};
 pub use slab::{ArticlePieces, Pieces, Slab};
 pub use table::Table;

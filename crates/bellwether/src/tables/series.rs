@@ -49,27 +49,51 @@ pub struct Series {
     pub rows: RecordBatch,
 }
 
+/// What the answers of a service mean, where that does not follow from them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conventions {
+    /// The tables whose answers have all that there ever was.
+    pub whole: Vec<Table>,
+    /// Confidences that differ by less than this share of them are the same.
+    pub tolerance: f64,
+    /// Whether articles are listed from the oldest on; none if each list itself shows it.
+    pub oldest_first: Option<bool>,
+}
+
+impl Default for Conventions {
+    fn default() -> Self {
+        Self { whole: Vec::new(), tolerance: 1e-9, oldest_first: None }
+    }
+}
+
 impl Table {
     /// Converts rows of an answer to the stored form, with cells identified and sorted.
     ///
     /// # Errors
     ///
     /// If the rows do not have the columns of [`Table::listed_schema`].
-    pub fn arrange(self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+    pub fn arrange(self, rows: &RecordBatch, oldest_first: Option<bool>) -> Result<RecordBatch, ArrowError> {
         match self {
             Self::Signals | Self::Summaries => Ok(rows.clone()),
-            Self::Articles => articles(rows),
+            Self::Articles => articles(rows, oldest_first),
             Self::SentimentHistory => records(rows),
         }
     }
 }
 
-/// Sorts articles from the first known to the last: by date, and within a date from the last listed to the first.
-fn articles(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+/// Sorts articles from the first known to the last: by date, and within a date from the last listed to the first, or the
+/// other way if the list begins with the oldest date.
+fn articles(rows: &RecordBatch, oldest_first: Option<bool>) -> Result<RecordBatch, ArrowError> {
     let positions = rows.column(0).as_primitive::<Int32Type>().values();
     let dates = rows.column(1).as_primitive::<TimestampMicrosecondType>().values();
     let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
-    order.sort_unstable_by_key(|&row| (dates[row as usize], -positions[row as usize]));
+    let is_reversed = oldest_first.unwrap_or_else(|| {
+        let date_of = |row: Option<usize>| row.map(|row| dates[row]);
+        let first = (0..rows.num_rows()).min_by_key(|&row| positions[row]);
+        date_of(first) < date_of((0..rows.num_rows()).max_by_key(|&row| positions[row]))
+    });
+    let place = |row: u32| if is_reversed { positions[row as usize] } else { -positions[row as usize] };
+    order.sort_unstable_by_key(|&row| (dates[row as usize], place(row)));
     let sorted = take_record_batch(rows, &UInt32Array::from(order))?;
     let dates = sorted.column(1).as_primitive::<TimestampMicrosecondType>().values();
     let (titles, links) = (sorted.column(2).as_string::<i32>(), sorted.column(4).as_string::<i32>());
@@ -274,7 +298,7 @@ mod tests {
             Arc::new(StringArray::new_null(6)),
         ];
         let listed = RecordBatch::try_new(Table::Articles.listed_schema(), columns).unwrap();
-        let rows = Table::Articles.arrange(&listed).unwrap();
+        let rows = Table::Articles.arrange(&listed, None).unwrap();
         let titles: Vec<_> = rows.column(1).as_string::<i32>().iter().flatten().collect();
         assert_eq!(titles, ["b", "b", "b", "a", "b", "new"]);
         let numbers = |column: usize| rows.column(column).as_primitive::<Int32Type>().values().to_vec();

@@ -1,6 +1,6 @@
 //! The stored form of one answer, kept until its run is sealed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +32,9 @@ pub struct AnswerRecord {
     pub histories: u64,
     /// Number of histories with records of which all were rejected.
     pub lost: u64,
+    /// The tickers with rejected records; none for records that no ticker is known of.
+    #[serde(default)]
+    pub unread: BTreeSet<Option<String>>,
     /// Other findings in the answer.
     #[serde(flatten)]
     pub oddities: Oddities,
@@ -72,6 +75,12 @@ impl AnswerRecord {
     pub fn listed_series(&self) -> impl Iterator<Item = &SeriesKey> {
         let empty: HashSet<&SeriesKey> = self.empty.iter().collect();
         self.series.iter().filter(move |key| !empty.contains(key))
+    }
+
+    /// Whether every record of a ticker could be read: only then does the answer say what there no longer is.
+    pub(in crate::archive) fn is_read(&self, ticker: &Ticker) -> bool {
+        self.unread.is_empty()
+            || !self.unread.iter().any(|name| name.as_deref().is_none_or(|name| name == ticker.as_str()))
     }
 
     /// Tickers of the series that the answer lists.

@@ -1,7 +1,7 @@
 //! An answer that is still being written.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -24,6 +24,7 @@ pub struct Draft {
     empty: Vec<SeriesKey>,
     histories: u64,
     lost: u64,
+    unread: BTreeSet<Option<String>>,
     oddities: Oddities,
     rows: u64,
     rejects: u64,
@@ -38,6 +39,7 @@ impl Draft {
             empty: Vec::new(),
             histories: 0,
             lost: 0,
+            unread: BTreeSet::new(),
             oddities: Oddities::default(),
             rows: 0,
             rejects: 0,
@@ -96,6 +98,11 @@ impl Draft {
         if rejects.is_empty() {
             return Ok(());
         }
+        for Reject { ticker, .. } in rejects {
+            if !self.unread.contains(ticker) {
+                self.unread.insert(ticker.clone());
+            }
+        }
         let batch = Reject::batch(rejects);
         self.write(RowKind::Rejects, &batch.expect("rejects are texts and numbers"))
     }
@@ -121,8 +128,8 @@ impl Draft {
             let range = file.keep().map_err(FileError::write(&path))?;
             rows.insert(kind, RowPieces { bytes: range, lengths });
         }
-        let Self { series, empty, histories, lost, oddities, .. } = self;
-        Ok(AnswerRecord { request, series, empty, rows, histories, lost, oddities })
+        let Self { series, empty, histories, lost, unread, oddities, .. } = self;
+        Ok(AnswerRecord { request, series, empty, rows, histories, lost, unread, oddities })
     }
 
     fn write(&mut self, rows: RowKind, batch: &RecordBatch) -> Result<()> {

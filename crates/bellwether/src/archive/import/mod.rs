@@ -117,8 +117,8 @@ pub fn import(plan: &Plan, options: &ImportOptions, stop: &CancellationToken) ->
     }
     let claims = claims_of(&folder);
     file::create_folders(&claims)?;
-    let Plan { name: definition, text, service, whole, .. } = plan;
-    let beginning = NewRun { definition, text, service, whole, now: at, interrupted: Interrupted::Leave, stop };
+    let Plan { name: definition, text, service, conventions, .. } = plan;
+    let beginning = NewRun { definition, text, service, conventions, now: at, interrupted: Interrupted::Leave, stop };
     let unfinished = Unfinished::begin(&claims, beginning)?;
     for answer in &answers {
         cancel::check(stop)?;
@@ -167,7 +167,7 @@ impl SavedAnswer {
             Some(body) => Box::new(Cursor::new(body)),
             None => Box::new(BufReader::new(file::open(&self.path)?)),
         };
-        let answer = Answer { request: &self.request, rules: Rules { keep_extra: plan.keep_extra } };
+        let answer = Answer { request: &self.request, rules: &Rules::of(plan) };
         answer.decode(body, deliver).map_err(|fault| match fault {
             DecodeFault::Read(error) => FileError::read(&self.path)(error),
             DecodeFault::Malformed { offset, reason } => {
@@ -290,7 +290,10 @@ fn parse(target: &str) -> Result<Request, String> {
     let path = path.trim_start_matches('/');
     let archived = || Endpoint::ALL.into_iter().filter(|endpoint| !endpoint.as_str().starts_with("signals-legacy"));
     let found = archived().find_map(|endpoint| match endpoint.is_of_one_ticker() {
-        true => Request::ticker_of(endpoint, path).map(|ticker| Request::of_ticker(endpoint, ticker)),
+        // A misspelled placeholder is no ticker.
+        true => Request::ticker_of(endpoint, path)
+            .filter(|ticker| !ticker.as_str().contains(['{', '}']))
+            .map(|ticker| Request::of_ticker(endpoint, ticker)),
         false => (endpoint.path() == path).then(|| Request::bare(endpoint)),
     });
     let mut request = found.ok_or_else(|| {

@@ -127,6 +127,7 @@ mod tests {
                 imported_at: at,
                 files: vec![ClaimedFile { name: text(), request: text(), bytes: 1, blake3: text() }],
             }),
+            in_part: Some(text()),
             seal: text(),
         }
     }

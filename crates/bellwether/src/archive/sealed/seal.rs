@@ -73,6 +73,9 @@ pub struct Seal {
     /// What the run was imported from, if it is a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claimed: Option<Claim>,
+    /// Why it was sealed before all requests were answered, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_part: Option<String>,
     /// The BLAKE3 of the seal's text, with 64 zeros in place of this value.
     pub seal: String,
 }
@@ -371,4 +374,7 @@ pub(in crate::archive) struct RunOrigin {
     pub(in crate::archive) service: ServiceIdentity,
     #[serde(with = "as_record")]
     pub(in crate::archive) started_at: DateTime<Utc>,
+    /// The number of answers that runs sealed in part have already.
+    #[serde(default)]
+    pub(in crate::archive) sealed_answers: usize,
 }

@@ -4,18 +4,21 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
-use arrow::compute::concat_batches;
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::{concat_batches, filter_record_batch};
 use chrono::{DateTime, Utc};
 
-use crate::archive::answers::answer::{Answer, AnswerBatches, RowKind};
+use super::difference::{apply, difference};
+use crate::archive::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use crate::archive::answers::answer_files::Files;
+use crate::archive::coverage::Coverage;
+use crate::archive::merge_failed;
 use crate::archive::sealed::listings::Name;
 use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::process::cancel::{self, CancellationToken};
-use crate::tables::{Reject, RequestRecord, SeriesKey, Table};
+use crate::tables::{Change, Reject, RequestRecord, SeriesKey, Table};
 
 /// The most answers open at once.
 const OPEN_ANSWERS: usize = 1 << 12;
@@ -37,6 +40,8 @@ pub(super) struct AnsweredSeries {
 /// The files of all answers.
 pub(super) struct AnswersBySeries<'a> {
     answers: &'a [Answer],
+    /// Whether articles are listed from the oldest on.
+    oldest_first: Option<bool>,
     /// Cancels reading them.
     stop: &'a CancellationToken,
     open: HashMap<usize, AnswerBatches>,
@@ -57,6 +62,8 @@ pub(super) struct AnswerRows {
     pub(super) observed_at: DateTime<Utc>,
     /// In the columns and order of [`Table::row_schema`].
     pub(super) rows: RecordBatch,
+    /// Whether nothing of the ticker was rejected.
+    pub(super) is_read: bool,
 }
 
 /// A series that an answer repeats with other values.
@@ -71,11 +78,11 @@ pub(in crate::archive) struct Repeated {
 
 impl<'a> AnswersBySeries<'a> {
     /// Opens the answers of a run, in request order.
-    pub(super) fn of(answers: &'a [Answer], stop: &'a CancellationToken) -> Self {
+    pub(super) fn of(answers: &'a [Answer], oldest_first: Option<bool>, stop: &'a CancellationToken) -> Self {
         let requests = answers.iter().map(|answer| Name::from(answer.record.request.request.as_str())).collect();
         let of_answer = |(answer, it): (usize, &'a Answer)| it.record.empty.iter().map(move |key| (answer, key));
         let empty = answers.iter().enumerate().flat_map(of_answer).collect();
-        Self { answers, stop, open: HashMap::new(), files: Files::default(), requests, empty }
+        Self { answers, oldest_first, stop, open: HashMap::new(), files: Files::default(), requests, empty }
     }
 
     /// Every series in the answers, in order.
@@ -101,6 +108,12 @@ impl<'a> AnswersBySeries<'a> {
         let records = self.answers.iter().map(|answer| &answer.record.request);
         let answered = records.map(|request| (request.endpoint, request.observed_at));
         self.requests.iter().map(Arc::clone).zip(answered)
+    }
+
+    /// The answers with rejected records, by their requests.
+    pub(super) fn partly_read(&self) -> HashMap<&str, &AnswerRecord> {
+        let partly = self.answers.iter().filter(|answer| !answer.record.unread.is_empty());
+        partly.map(|answer| (answer.record.request.request.as_str(), &*answer.record)).collect()
     }
 
     /// The requests whose answers listed a series. A history without signals is not listed.
@@ -144,8 +157,8 @@ impl<'a> AnswersBySeries<'a> {
         series.places.chunk_by(is_continued)
     }
 
-    /// What each operation answered about a series, in order. The answers are open. The first copy of an operation
-    /// counts; copies that differ from it are rejected.
+    /// What each operation answered about a series, in order. The answers are open. Of signals that several answers of an
+    /// operation list with different values, the first counts and the others are rejected; so are other copies that differ.
     pub(super) fn first_copies(&self, series: &AnsweredSeries) -> Result<(Vec<AnswerRows>, Vec<Repeated>)> {
         let (mut answers, mut repeated): (Vec<AnswerRows>, Vec<Repeated>) = (Vec::new(), Vec::new());
         let Some(table) = series.key.table else { return Ok((answers, repeated)) };
@@ -153,15 +166,20 @@ impl<'a> AnswersBySeries<'a> {
             let index = copy[0].answer;
             let RequestRecord { endpoint: source, observed_at, .. } = self.answers[index].record.request;
             let rows = self.rows(table, copy)?;
-            match answers.iter().find(|first| first.source == source) {
+            match answers.iter_mut().find(|first| first.source == source) {
                 Some(first) if first.rows != rows => {
-                    let (reject, records) = (repetition(&series.key, &self.answers[index]), rows.num_rows() as u64);
-                    repeated.push(Repeated { reject, observed_at, records });
+                    let is_history = table == Table::Signals && !source.is_latest();
+                    let records = if is_history { first.join(&rows)? } else { rows.num_rows() as u64 };
+                    if records > 0 {
+                        let reject = repetition(&series.key, &self.answers[index]);
+                        repeated.push(Repeated { reject, observed_at, records });
+                    }
                 }
                 Some(_) => {}
                 None => {
                     let request = Arc::clone(&self.requests[index]);
-                    answers.push(AnswerRows { table, source, request, observed_at, rows });
+                    let is_read = self.answers[index].record.is_read(&series.key.ticker);
+                    answers.push(AnswerRows { table, source, request, observed_at, rows, is_read });
                 }
             }
         }
@@ -178,7 +196,7 @@ impl<'a> AnswersBySeries<'a> {
         };
         drop(read);
         whole
-            .and_then(|rows| table.arrange(&rows))
+            .and_then(|rows| table.arrange(&rows, self.oldest_first))
             .map_err(|error| FileError::damage(&self.answers[pieces[0].answer].folder, error))
     }
 
@@ -186,6 +204,21 @@ impl<'a> AnswersBySeries<'a> {
     fn piece(&self, place: RowsPlace) -> Result<RecordBatch> {
         cancel::check(self.stop)?;
         self.open.get(&place.answer).expect("the answers of a series are open before it is read").get(place.batch)
+    }
+}
+
+impl AnswerRows {
+    /// Adds the signals of another history of the series, whose dates it does not have. Returns the number of those that it
+    /// has with other values.
+    fn join(&mut self, other: &RecordBatch) -> Result<u64> {
+        let joined = difference(self.table, &self.rows, other, Coverage::Nothing).and_then(|found| {
+            let Some((kinds, rows)) = found else { return Ok(0) };
+            let is_new: BooleanArray = kinds.iter().map(|kind| Some(*kind == Change::Added)).collect();
+            let new = filter_record_batch(&rows, &is_new)?;
+            self.rows = apply(self.table, &self.rows, &(vec![Change::Added; new.num_rows()], new))?;
+            Ok(kinds.len() as u64 - is_new.true_count() as u64)
+        });
+        joined.map_err(merge_failed)
     }
 }
 
@@ -197,7 +230,7 @@ fn repetition(key: &SeriesKey, answer: &Answer) -> Reject {
         request: answer.record.request.request.clone(),
         ticker: Some(ticker.to_string()),
         pointer: format!("/{ticker}"),
-        reason: format!("another history of the series{period}{regime} has different values; the earlier one is kept"),
+        reason: format!("another history of the series{period}{regime} has other values; the earlier ones are kept"),
         raw: String::new(),
     }
 }

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, DynComparator, Int32Array, RecordBatch, RecordBatchOptions, UInt32Array,
-    make_comparator, new_null_array,
+    Array, ArrayRef, AsArray, DictionaryArray, DynComparator, Float64Array, Int16Array, Int32Array, RecordBatch,
+    RecordBatchOptions, UInt32Array, make_comparator, new_null_array,
 };
 use arrow::compute::{SortOptions, concat_batches, interleave, take_record_batch};
-use arrow::datatypes::{Field, Int8Type, Int32Type, TimestampMicrosecondType};
+use arrow::datatypes::{Field, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
 use crate::archive::coverage::{self, Coverage};
@@ -43,6 +43,38 @@ pub(in crate::archive) fn difference(
         return Ok((added.num_rows() > 0).then(|| (vec![Change::Added; added.num_rows()], added)));
     }
     Merge::of(table, known, answered)?.difference(covers)
+}
+
+/// Signals with the confidences and the offsets that are known of them, where theirs differ by less than a tolerance, or are
+/// given otherwise.
+pub(super) fn steadied(known: &RecordBatch, answered: &RecordBatch, tolerance: f64) -> Result<RecordBatch, ArrowError> {
+    let before: HashMap<i64, usize> =
+        dates(known).iter().enumerate().filter_map(|(row, date)| Some((date?, row))).collect();
+    let before = |row: usize| dates(answered).is_valid(row).then(|| before.get(&dates(answered).value(row))).flatten();
+    let column = |rows: &RecordBatch, name| Arc::clone(rows.column_by_name(name).expect("signals have the column"));
+    let [ours, theirs] = [known, answered].map(|rows| column(rows, "confidence"));
+    let [ours, theirs] = [&ours, &theirs].map(|column| column.as_primitive::<Float64Type>());
+    let confidence = |row: usize| {
+        let now = theirs.is_valid(row).then(|| theirs.value(row))?;
+        let known = before(row).filter(|known| ours.is_valid(**known)).map(|known| ours.value(*known));
+        let is_same = |known: &f64| (known - now).abs() <= tolerance * known.abs().max(now.abs());
+        Some(known.filter(is_same).unwrap_or(now))
+    };
+    let confidences: Float64Array = (0..answered.num_rows()).map(confidence).collect();
+    let [ours, theirs] = [known, answered].map(|rows| column(rows, "utc_offset_minutes"));
+    let [ours, theirs] = [&ours, &theirs].map(|column| column.as_primitive::<Int16Type>());
+    let offset = |row: usize| {
+        let now = theirs.is_valid(row).then(|| theirs.value(row))?;
+        let known = before(row).filter(|known| ours.is_valid(**known)).map(|known| ours.value(*known));
+        Some(known.unwrap_or(now))
+    };
+    let offsets: Int16Array = (0..answered.num_rows()).map(offset).collect();
+    let mut columns = answered.columns().to_vec();
+    for (name, column) in [("confidence", Arc::new(confidences) as ArrayRef), ("utc_offset_minutes", Arc::new(offsets))]
+    {
+        columns[answered.schema_ref().index_of(name)?] = column;
+    }
+    RecordBatch::try_new(answered.schema(), columns)
 }
 
 /// The state of a series after a difference.

@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
+use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use self::by_series::{AnswerRows, AnsweredSeries, AnswersBySeries, Repeated};
-use self::difference::{apply, continue_places, difference};
+use self::difference::{Difference, apply, continue_places, difference, steadied};
 use self::known::{KnownReader, Observations};
-pub(super) use self::requests::write_rejects;
-use self::requests::write_requests;
+use self::requests::{write_rejects, write_requests};
 use self::restate::restate;
 pub(super) use self::tables::Tables;
 pub(super) use self::writing::batches;
@@ -52,7 +52,7 @@ use crate::error::{Error, Result};
 use crate::interface::Endpoint;
 use crate::process::cancel;
 use crate::process::trace::work;
-use crate::tables::{Change, Changes, SeriesKey, Table};
+use crate::tables::{Change, Changes, Conventions, SeriesKey, Table};
 
 /// Series that are enough to settle at a time.
 const SERIES_AT_ONCE: usize = 64;
@@ -93,18 +93,19 @@ pub(super) struct Settling<'a> {
     pub(super) sealed_at: DateTime<Utc>,
     /// The runs that are gone and that it goes on without.
     pub(super) lost: &'a [String],
-    /// The tables whose answers have all that there ever was.
-    pub(super) whole: &'a [Table],
+    pub(super) conventions: &'a Conventions,
     /// What it was imported from, if it is a claim.
     pub(super) claimed: Option<&'a Claim>,
+    /// Why it is sealed in part, if it is.
+    pub(super) in_part: Option<&'a str>,
 }
 
 impl Settling<'_> {
     /// Settles the run: writes its files and its seal to a hidden folder. Returns the seal, and the number of cells that
     /// were known before of the series that were answered.
     pub(super) fn settle(self, folder: &Path) -> Result<(Seal, u64)> {
-        let Self { before, origin, answers, sealed_at, lost, claimed, .. } = self;
-        let mut by_series = AnswersBySeries::of(answers, before.stop());
+        let Self { before, origin, answers, sealed_at, lost, conventions, claimed, in_part } = self;
+        let mut by_series = AnswersBySeries::of(answers, conventions.oldest_first, before.stop());
         let series = by_series.series();
         let listings = self.changed_listings(&by_series, &series)?;
         let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 3)?;
@@ -136,6 +137,7 @@ impl Settling<'_> {
             members: Vec::new(),
             joins: Vec::new(),
             claimed: claimed.cloned(),
+            in_part: in_part.map(str::to_owned),
             seal: String::new(),
         };
         seal.write(folder)?;
@@ -161,12 +163,16 @@ impl Settling<'_> {
             |listing: &Listing| answered.get(&listing.request).is_none_or(|(_, at)| listing.observed_at <= *at);
         let later: Vec<Listing> = known.iter().filter(|listing| !by_then(listing)).cloned().collect();
         let known = Listings::latest(known, by_then);
+        let partly_read = by_series.partly_read();
         let mut known = known.series().peekable();
         let mut changed = Vec::new();
         let mut compare = |key: &SeriesKey, before: &[Listing], now: BTreeSet<Name>| {
             let is_listed = |listing: &&Listing| listing.change == Change::Added;
             let before: BTreeSet<&Name> = before.iter().filter(is_listed).map(|listing| &listing.request).collect();
+            let is_told =
+                |request: &&&Name| partly_read.get(&****request).is_none_or(|answer| answer.is_read(&key.ticker));
             let gone = before.iter().filter(|request| answered.contains_key(**request) && !now.contains(**request));
+            let gone = gone.filter(is_told);
             let gone = gone.map(|request| (Name::clone(request), Change::Withdrawn));
             let new = now.iter().filter(|request| !before.contains(request));
             let new = new.map(|request| (Name::clone(request), Change::Added));
@@ -247,7 +253,7 @@ impl Settling<'_> {
         let (sealed_at, stop) = (self.sealed_at, self.before.stop());
         thread::scope(|scope| {
             let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
-            let comparing = Comparing { known, by_series, later: &later, sealed_at, whole: self.whole };
+            let comparing = Comparing { known, by_series, later: &later, sealed_at, conventions: self.conventions };
             // The receiver is gone once a write fails.
             let compare = move || comparing.all(series, |group| ready.send(group).is_ok());
             thread::Builder::new().spawn_scoped(scope, compare).map_err(Error::start)?;
@@ -267,16 +273,15 @@ struct Comparing<'a, 'b> {
     /// What runs were answered later that are sealed already.
     later: &'a HashMap<SeriesKey, Vec<SeriesAnswer>>,
     sealed_at: DateTime<Utc>,
-    /// The tables whose answers have all that there ever was.
-    whole: &'a [Table],
+    conventions: &'a Conventions,
 }
 
 impl Comparing<'_, '_> {
     /// Sends the changes of all tickers, until the receiver stops or a group fails. The next tickers are read while these
     /// are settled.
     fn all(self, series: &[AnsweredSeries], mut send: impl FnMut(Result<Group>) -> bool) {
-        let Self { mut known, by_series, later, sealed_at, whole } = self;
-        let compared = Compared { later, sealed_at, whole };
+        let Self { mut known, by_series, later, sealed_at, conventions } = self;
+        let compared = Compared { later, sealed_at, conventions };
         let mut rest = series;
         let mut observations = known.of(&rest[..whole_tickers(by_series, rest)]);
         while !rest.is_empty() {
@@ -297,7 +302,7 @@ impl Comparing<'_, '_> {
 struct Compared<'a> {
     later: &'a HashMap<SeriesKey, Vec<SeriesAnswer>>,
     sealed_at: DateTime<Utc>,
-    whole: &'a [Table],
+    conventions: &'a Conventions,
 }
 
 impl Compared<'_> {
@@ -322,6 +327,24 @@ impl Compared<'_> {
         Group::of(compared, repeated.concat())
     }
 
+    /// The difference between what was known and an answer. A signal that differs by less than the tolerance, or says the
+    /// same instant with another offset, is the one that is known.
+    fn difference(
+        &self,
+        table: Table,
+        (known, answered): (&RecordBatch, &RecordBatch),
+        covers: Coverage,
+    ) -> Result<Option<Difference>, ArrowError> {
+        let found = difference(table, known, answered, covers)?;
+        let is_revised = |(kinds, _): &Difference| kinds.contains(&Change::Revised);
+        match found {
+            Some(found) if table == Table::Signals && is_revised(&found) => {
+                difference(table, known, &steadied(known, answered, self.conventions.tolerance)?, covers)
+            }
+            found => Ok(found),
+        }
+    }
+
     /// Settles what each operation answered about a series, one after the other.
     fn series(
         &self,
@@ -335,9 +358,10 @@ impl Compared<'_> {
         let mut known = observations.values(table, key, began)?;
         compared.known = known.num_rows() as u64;
         let count = answers.len();
-        for (index, AnswerRows { source, request, observed_at, rows, .. }) in answers.into_iter().enumerate() {
-            let extent = Extent::of(table, self.whole);
+        for (index, AnswerRows { source, request, observed_at, rows, is_read, .. }) in answers.into_iter().enumerate() {
+            let extent = Extent::of(table, &self.conventions.whole);
             let (sealed_at, covers) = (self.sealed_at, Coverage::of(source, table, &rows, extent));
+            let covers = if is_read { covers } else { covers.unread() };
             let (rows, edge) = if table == Table::Articles && extent == Extent::FromOldest {
                 let (history, as_of) = (observations.rows(table, key), observed_at.timestamp_micros());
                 let rows = continue_copies(rows, &known)?;
@@ -346,7 +370,7 @@ impl Compared<'_> {
             } else {
                 (rows, Edge::default())
             };
-            let found = difference(table, &known, &rows, covers)?;
+            let found = self.difference(table, (&known, &rows), covers)?;
             let (key, rows) = (key.clone(), rows.num_rows() as u64);
             compared.answers.push(SeriesAnswer {
                 key: key.clone(),

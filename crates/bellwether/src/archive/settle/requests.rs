@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::tables::{Reject, RequestRecord};
 
 /// Writes the rejected records of some answers, and the series that they repeat.
-pub(in crate::archive) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
+pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
     let mut out = Rowfile::create(path, Reject::schema(), 0)?;
     for answer in answers {
         let Some(batches) = AnswerBatches::open(answer, RowKind::Rejects, &mut Files::default())? else { continue };

@@ -37,6 +37,9 @@ pub(in crate::archive) fn restate(
 /// The rows that an answer listed.
 fn rows_of_answer(answer: &SeriesAnswer, known: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let (table, covers) = (answer.table(), answer.covers);
+    if covers.is_empty() {
+        return Ok(known.slice(0, 0));
+    }
     if let (Table::Articles, Some(oldest)) = (table, covers.oldest()) {
         return answer.edge.as_answered(known, oldest);
     }

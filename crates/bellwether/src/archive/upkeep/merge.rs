@@ -137,6 +137,7 @@ fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
         members: Vec::new(),
         joins: joins.collect(),
         claimed: None,
+        in_part: None,
         seal: String::new(),
     };
     seal.write(&work.path)?;

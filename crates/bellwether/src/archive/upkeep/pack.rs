@@ -190,6 +190,7 @@ fn seal(service: ServiceIdentity, members: Vec<Seal>, run: String, files: Vec<Fi
         members,
         joins: Vec::new(),
         claimed: None,
+        in_part: None,
         seal: String::new(),
     }
 }

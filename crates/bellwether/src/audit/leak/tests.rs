@@ -17,7 +17,7 @@ use crate::interface::Endpoint;
 use crate::plan::{Filter, Plan, ServiceIdentity, TickerSource};
 use crate::process::cancel::CancellationToken;
 use crate::tables::dates::{self, Date};
-use crate::tables::{Leniencies, RequestRecord, Series, SeriesKey, Slab, Table, choices};
+use crate::tables::{Conventions, Leniencies, RequestRecord, Series, SeriesKey, Slab, Table, choices};
 
 const REQUEST: &str = "signals-history-all sector=x period=5d regime=neutral";
 
@@ -79,7 +79,7 @@ fn seal_days(path: &Path, [signal, article]: [&str; 2]) -> Archive {
         definition: "it",
         text: "",
         service: &ServiceIdentity::demo(),
-        whole: &[],
+        conventions: &Conventions::default(),
         now,
         interrupted: Interrupted::Leave,
         stop: &CancellationToken::new(),

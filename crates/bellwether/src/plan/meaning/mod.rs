@@ -42,7 +42,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let limits = validator.limits(&definition.source, source.as_ref());
     let excluded = validator.excluded_tickers(&definition);
     let alternatives = validator.alternatives(&definition, &excluded);
-    let whole = validator.whole(&definition);
+    let conventions = validator.conventions(&definition);
     let of_each_ticker = of_each_ticker(&definition);
     let news_tickers = validator.news_tickers(&definition);
     let max_reject_share = share(&definition.rejects.max_share).unwrap_or(DEFAULT_MAX_REJECT_SHARE);
@@ -76,7 +76,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         limits,
         max_reject_share,
         checks,
-        whole,
+        conventions,
         claims: Claims::LeftOut,
         keep_extra: definition.rejects.keep_extra.as_deref().copied().unwrap_or(false),
         dataset,

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::kinds::kind_of;
 use super::{Validator, repetition};
 use crate::definition::{
-    DatasetKind, Definition, HistoryForm, Pair, Placed, SignalsSection, TickerList, Tickers as TypedTickers,
+    DatasetKind, Definition, HistoryForm, ListOrder, Pair, Placed, SignalsSection, TickerList, Tickers as TypedTickers,
 };
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::plan::{OperationRequests, Request, RequestList, TickerSource};
-use crate::tables::Table;
+use crate::tables::{Conventions, Table};
 use crate::text::problem::{Problem, suggestion};
 
 /// The other operations to request for each ticker.
@@ -164,16 +164,24 @@ impl Validator {
         }
     }
 
-    /// The tables whose answers have all that there ever was.
-    pub(super) fn whole(&mut self, definition: &Definition) -> Vec<Table> {
-        let SignalsSection { complete, history, .. } = &*definition.signals;
+    /// What the answers mean.
+    pub(super) fn conventions(&mut self, definition: &Definition) -> Conventions {
+        let SignalsSection { complete, history, tolerance, .. } = &*definition.signals;
         if let (Some(complete), Some(HistoryForm::Latest)) = (complete, history.as_deref()) {
             let problem = Problem::new("`complete` has no effect without histories", complete.span());
             self.object(problem.with_hint("`history = \"latest\"` asks for one signal of each ticker: remove it"));
         }
         let declared = [(Table::Signals, complete), (Table::Articles, &definition.sentiment.complete)];
         let is_whole = |typed: &Option<Placed<bool>>| typed.as_deref().copied().unwrap_or(false);
-        declared.into_iter().filter_map(|(table, typed)| is_whole(typed).then_some(table)).collect()
+        let whole = declared.into_iter().filter_map(|(table, typed)| is_whole(typed).then_some(table)).collect();
+        let default = Conventions::default();
+        if let Some(tolerance) = tolerance.as_ref().filter(|tolerance| !(0.0..=0.01).contains(&***tolerance)) {
+            let problem = Problem::new(format!("a tolerance of {} is out of range", **tolerance), tolerance.span());
+            self.object(problem.with_hint("use a share of the confidence from 0 to 0.01, such as `1e-6`"));
+        }
+        let tolerance = tolerance.as_deref().copied().unwrap_or(default.tolerance);
+        let order = definition.sentiment.order.as_deref();
+        Conventions { whole, tolerance, oldest_first: order.map(|order| *order == ListOrder::OldestFirst) }
     }
 
     /// The articles of each ticker that the definition names.

@@ -42,6 +42,25 @@ enum ResolvedAddress {
     Known(BaseUrl, Range<usize>),
 }
 
+/// The fields of answers that may have other names.
+const FIELDS: [&str; 15] = [
+    "avg_article",
+    "confidence",
+    "date",
+    "debtor",
+    "high_article",
+    "items",
+    "link",
+    "low_article",
+    "period",
+    "predictions",
+    "regime",
+    "score",
+    "signal",
+    "ticker",
+    "title",
+];
+
 impl Validator {
     /// The identity of the service: its name, given or made from its address.
     pub(super) fn service(
@@ -101,6 +120,9 @@ impl Validator {
                 ("key", section.key.as_ref().map(Placed::span)),
                 ("query", section.query.as_ref().map(Placed::span)),
                 ("paths", section.paths.as_ref().map(Placed::span)),
+                ("unwrap", section.unwrap.as_ref().map(Placed::span)),
+                ("fields", section.fields.as_ref().map(Placed::span)),
+                ("tickers", section.tickers.as_ref().map(Placed::span)),
                 ("clock", section.clock.as_ref().map(Placed::span)),
             ];
             for (key, span) in asking.into_iter().filter_map(|(key, span)| Some((key, span?))) {
@@ -210,6 +232,30 @@ impl Validator {
             };
             self.object(Problem::new(what, path.span()).with_hint(hint));
         }
+        for (ours, theirs) in section.fields.iter().flat_map(|fields| fields.iter()) {
+            let (what, hint) = if !FIELDS.contains(&ours.as_str()) {
+                (format!("the interface has no field `{ours}`"), suggestion(ours, &FIELDS, "fields are"))
+            } else if theirs.is_empty() || theirs.contains(['"', '\\']) {
+                (
+                    format!("`{}` cannot be the name of a field", **theirs),
+                    "use the name in the vendor's answers".to_owned(),
+                )
+            } else if asking.fields.values().any(|known| *known == **theirs) {
+                (format!("`{}` is given two names", **theirs), "keep one of them".to_owned())
+            } else {
+                asking.fields.insert(ours.clone(), (**theirs).clone());
+                continue;
+            };
+            self.object(Problem::new(what, theirs.span()).with_hint(hint));
+        }
+        if let Some(unwrap) = &section.unwrap {
+            asking.unwrap = unwrap.iter().map(|name| (**name).clone()).collect();
+            if asking.unwrap.iter().any(|name| name.is_empty() || name.contains(['"', '\\'])) {
+                let problem = Problem::new("no answer is held by such a member", unwrap.span());
+                self.object(problem.with_hint("use its name in the vendor's answers, such as `data`"));
+            }
+        }
+        asking.news_tickers = section.tickers.as_deref().cloned().unwrap_or_default();
         asking.trusts_own_clock = section.clock.as_deref() == Some(&TrustedClock::Ours);
         asking
     }

@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 99] = [
+pub(super) const KEYS: [(&str, &str); 104] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -48,6 +48,9 @@ pub(super) const KEYS: [(&str, &str); 99] = [
     ("source.key", "{ header = \"X-Key\" }"),
     ("source.query", "{ tenant = \"7\" }"),
     ("source.paths", "{ signals-history-all = \"v2/all\" }"),
+    ("source.unwrap", "\"data\""),
+    ("source.fields", "{ confidence = \"probability\" }"),
+    ("source.tickers", "{ \"BRK.B\" = \"BRK-B\" }"),
     ("source.clock", "\"ours\""),
     ("source.connections", "2"),
     ("source.requests_per_second", "2"),
@@ -63,6 +66,7 @@ pub(super) const KEYS: [(&str, &str); 99] = [
     ("signals.exclude", "\"CVX\""),
     ("signals.pairs", "[\"5d bull\", \"1m neutral\"]"),
     ("signals.complete", "true"),
+    ("signals.tolerance", "1e-6"),
     ("signals.made_at", "\"16:00 America/New_York\""),
     ("archive.claimed", "true"),
     ("sentiment.articles", "false"),
@@ -72,6 +76,7 @@ pub(super) const KEYS: [(&str, &str); 99] = [
     ("sentiment.tickers", "\"available\""),
     ("sentiment.duplicates", "\"keep\""),
     ("sentiment.complete", "true"),
+    ("sentiment.order", "\"oldest first\""),
     ("sentiment.delay", "\"15m\""),
     ("dataset.kind", "\"signals\""),
     ("dataset.kind", "\"news\""),

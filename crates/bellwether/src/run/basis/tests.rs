@@ -243,7 +243,7 @@ const OF_THE_DATASET: [(&str, &str, &str); 45] = [
 ];
 
 /// The keys that determine what is requested: the document has the service and the requests, and what was observed.
-const OF_REQUESTS: [&str; 18] = [
+const OF_REQUESTS: [&str; 20] = [
     "source.name",
     "source.service",
     "source.base_url",
@@ -258,6 +258,8 @@ const OF_REQUESTS: [&str; 18] = [
     "signals.regimes",
     "signals.pairs",
     "signals.complete",
+    "signals.tolerance",
+    "sentiment.order",
     "sentiment.summary",
     "sentiment.historical",
     "sentiment.tickers",
@@ -265,13 +267,16 @@ const OF_REQUESTS: [&str; 18] = [
 ];
 
 /// The keys that determine when and how something is fetched, checked, kept or told.
-const OF_NEITHER: [(&str, &str); 32] = [
+const OF_NEITHER: [(&str, &str); 35] = [
     ("description", "description = \"a\"\n"),
     ("dataset.license", "dataset.license = \"CC-BY-4.0\"\n"),
     // The demo has no key.
     ("source.api_key_file", ""),
     ("source.api_key_command", ""),
     ("source.key", ""),
+    ("source.unwrap", ""),
+    ("source.fields", ""),
+    ("source.tickers", ""),
     ("source.clock", ""),
     ("source.connections", "source.connections = 2\n"),
     ("source.requests_per_second", "source.requests_per_second = 2\n"),

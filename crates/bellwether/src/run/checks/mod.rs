@@ -28,6 +28,7 @@ use super::observer::Control;
 use crate::archive::{AnswerRecord, Scope, SealedRun, View};
 use crate::disk::digest;
 use crate::error::{Error, ErrorKind, Result};
+use crate::fetch::Refusal;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Filter, OnFinding, Plan, Request, RequestList};
 use crate::tables::{SeriesKey, Table};
@@ -81,6 +82,8 @@ pub(super) struct RunAnswers<'a> {
     pub(super) records: &'a [Arc<AnswerRecord>],
     /// The requests for what the definition names.
     pub(super) demanded: &'a [Request],
+    /// The requests that the service refused.
+    pub(super) refusals: &'a BTreeMap<String, Refusal>,
     /// The operations that the service does not offer, one message each.
     pub(super) lacking: &'a [String],
 }
@@ -106,7 +109,7 @@ impl Checking<'_> {
         let answers: BTreeMap<&str, &AnswerRecord> =
             pull.records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();
         let mut outcome = CheckOutcome::default();
-        let missing = Missing::of_answers(pull.demanded, &answers);
+        let missing = Missing::of_answers(pull.demanded, pull.refusals, &answers);
         outcome.missing(self.plan, missing.messages(self.view)?);
         outcome.missing(self.plan, pull.lacking.to_vec());
         outcome.missing(self.plan, self.filtered_out()?);

@@ -1,48 +1,47 @@
 //! The first half of a run: everything that needs the service.
 //!
+//! It ends with all that the dataset needs, or with why not: what was answered meanwhile is in the run either way.
+//!
 //! Operations come and go. The ways of a plan are tried in order, until the service offers one (see `operation`).
 //!
 //! One rule decides what may replace such an operation: *the same tickers, or nothing*. The tickers are those that the
 //! archive has from the operation's last answers; if it has none, the definition must list them. So a fallback for
 //! single tickers is requested for exactly these tickers, a fallback that answers for many at once must list exactly
 //! these, and a list of tickers that the service no longer offers is replaced by its last answer. Otherwise the run
-//! fails before requesting every ticker. For the same reason, many requests are made only after the operations that the
-//! dataset depends on have answered.
+//! fails before requesting every ticker.
 
 mod operation;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use self::operation::{MissingOperation, UNKNOWN_SUBJECTS, WaveOutcome};
+use self::operation::{MissingOperation, WaveOutcome};
 use super::error::wrong_address;
 use super::last_listed::LastListed;
 use super::names::{list, some_of};
-use super::observer::{Control, Event};
+use super::observer::Event;
 use super::options::Options;
-use super::stage::{Stage, Timing};
+use super::stage::Timing;
 use crate::archive::{Scope, Unfinished};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fetch::Client;
+use crate::fetch::{Client, Refusal};
 use crate::interface::{Base, Endpoint, Sector, Ticker};
 use crate::plan::{OnFinding, OperationRequests, Plan, Request, RequestList, TickerSource};
 use crate::text::human::count_of;
 
-/// More requests than this are made only after the operations that the dataset depends on have answered.
-const MANY_REQUESTS: usize = 32;
-
 /// The result of gathering.
 pub(super) struct Gathered {
-    pub(super) unfinished: Arc<Unfinished>,
     /// The series of the dataset.
     pub(super) scope: Scope,
     /// Where the signals came from.
     pub(super) signals: SignalSource,
     /// The requests for what the definition names: each must have data.
     pub(super) demanded: Vec<Request>,
+    /// The requests that the service refused.
+    pub(super) refusals: BTreeMap<String, Refusal>,
     /// The operations that the service does not offer, one message each.
     pub(super) lacking: Vec<String>,
     /// Notes, one line each.
@@ -71,14 +70,16 @@ pub(super) struct Gathering<'a> {
     unfinished: Arc<Unfinished>,
     gone: Vec<MissingOperation>,
     demanded: Vec<Request>,
+    refusals: BTreeMap<String, Refusal>,
+    /// Why requests failed.
+    failed: Vec<Error>,
     lacking: Vec<String>,
     notes: Vec<String>,
     timings: Vec<Timing>,
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(plan: &'a Plan, client: &'a Client, options: &'a Options, unfinished: Unfinished) -> Self {
-        let unfinished = Arc::new(unfinished);
+    pub(super) fn new(plan: &'a Plan, client: &'a Client, options: &'a Options, unfinished: Arc<Unfinished>) -> Self {
         let notes = match unfinished.len() {
             0 => Vec::new(),
             answers => {
@@ -94,6 +95,8 @@ impl<'a> Gathering<'a> {
             unfinished,
             gone: Vec::new(),
             demanded: Vec::new(),
+            refusals: BTreeMap::new(),
+            failed: Vec::new(),
             lacking: Vec::new(),
             notes,
             timings: Vec::new(),
@@ -109,8 +112,11 @@ impl<'a> Gathering<'a> {
                 self.news(endpoint, &tickers).await?;
             }
         }
-        let Self { unfinished, demanded, lacking, notes, timings, .. } = self;
-        Ok(Gathered { unfinished, scope, signals, demanded, lacking, notes, timings })
+        if !self.failed.is_empty() {
+            return Err(all_of(self.failed));
+        }
+        let Self { demanded, refusals, lacking, notes, timings, .. } = self;
+        Ok(Gathered { scope, signals, demanded, refusals, lacking, notes, timings })
     }
 
     /// Fetches signals by the first way that the service still offers.
@@ -142,8 +148,10 @@ impl<'a> Gathering<'a> {
                 },
             };
             let requests = operation.requests(&tickers);
-            self.probe(&requests, &tickers).await?;
             match self.run_stage(stage_of(operation.endpoint), requests.clone()).await? {
+                WaveOutcome::NotOffered(gone) if !gone.refusal.is_absence() => {
+                    return Err(self.no_operation(&[gone], None));
+                }
                 WaveOutcome::NotOffered(gone) => {
                     lacking = with(lacking, gone);
                     passed.push(operation);
@@ -190,8 +198,6 @@ impl<'a> Gathering<'a> {
         let lacking = instead_of.join(", ");
         // If each ticker has its own request, those without an answer are reported as missing data.
         if !known.is_empty() && !operation.is_of_one_ticker() && tickers != known {
-            // The next run must not resume with these answers.
-            self.unfinished.abandon(&self.options.evidence(), None)?;
             let of = |tickers: Vec<&Ticker>| list(tickers.iter());
             let (missing, new) = (of(known.difference(tickers).collect()), of(tickers.difference(known).collect()));
             let shift = [("missing", missing), ("new", new)].into_iter().filter(|(_, names)| !names.is_empty());
@@ -246,48 +252,15 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Makes one request of every operation that the dataset depends on, before making many. Its answers are not
-    /// requested again.
-    async fn probe(&mut self, requests: &[Request], tickers: &[Ticker]) -> Result<()> {
-        if requests.len() <= MANY_REQUESTS || !self.needs(Endpoint::NewsArticles) {
-            return Ok(());
-        }
-        let mut of_signals: BTreeSet<Ticker> = tickers.iter().cloned().collect();
-        let unobserved = Control::default();
-        if of_signals.is_empty() {
-            let stage = Stage::of_requests(&unobserved, "signals", 1, self.client.gauge());
-            if let WaveOutcome::Offered { named, .. } = self.wave(&stage, &requests[..1]).await? {
-                of_signals = named;
-            }
-        }
-        let tickers = self.news_tickers(&of_signals).await?;
-        let some = tickers.into_iter().take(UNKNOWN_SUBJECTS);
-        let some: Vec<Request> = some.map(|ticker| Request::of_ticker(Endpoint::NewsArticles, ticker)).collect();
-        let stage = Stage::of_requests(&unobserved, "articles", some.len(), self.client.gauge());
-        match self.wave(&stage, &some).await? {
-            WaveOutcome::NotOffered(gone) => Err(self.no_operation(&[gone], None)),
-            WaveOutcome::Offered { .. } => Ok(()),
-        }
-    }
-
-    /// Whether the dataset would be wrong without an operation: a count of zero articles would mean that there was no
-    /// news.
-    fn needs(&self, endpoint: Endpoint) -> bool {
-        endpoint == Endpoint::NewsArticles
-            && self.plan.of_each_ticker.contains(&endpoint)
-            && !self.plan.dataset.features.is_empty()
-    }
-
     async fn news(&mut self, endpoint: Endpoint, tickers: &[Ticker]) -> Result<()> {
         let requests: Vec<Request> =
             tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone())).collect();
         match self.run_stage(stage_of(endpoint), requests.clone()).await? {
-            WaveOutcome::NotOffered(gone) if self.needs(endpoint) => Err(self.no_operation(&[gone], None)),
-            WaveOutcome::NotOffered(MissingOperation { endpoint, .. }) => {
+            WaveOutcome::NotOffered(gone) => {
                 let setting = endpoint.base().setting();
-                let doubt =
-                    if self.is_known(endpoint.base()) { String::new() } else { format!(" (is `{setting}` correct?)") };
-                self.lacking.push(format!("the service no longer offers {endpoint}{doubt}"));
+                let is_doubtful = gone.refusal.is_absence() && !self.is_known(endpoint.base());
+                let doubt = if is_doubtful { format!(" (is `{setting}` correct?)") } else { String::new() };
+                self.lacking.push(format!("{}{doubt}", gone.in_words()));
                 Ok(())
             }
             WaveOutcome::Offered { unknown, .. } => {
@@ -307,7 +280,11 @@ impl<'a> Gathering<'a> {
         let tickers: BTreeSet<Ticker> = unknown.iter().filter_map(|request| request.ticker.clone()).collect();
         if let Some(first) = unknown.first().filter(|_| !tickers.is_empty()) {
             let tickers = some_of("ticker", tickers.iter());
-            self.note(format!("no data in {} for {tickers}", first.endpoint));
+            let why = unknown.iter().filter_map(|request| self.refusals.get(&request.to_string()));
+            let why = why.filter(|refusal| !refusal.is_absence()).map(Refusal::to_string);
+            let why: Vec<String> = why.collect::<BTreeSet<_>>().into_iter().take(3).collect();
+            let why = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
+            self.note(format!("no data in {} for {tickers}{why}", first.endpoint));
         }
     }
 
@@ -325,7 +302,12 @@ impl<'a> Gathering<'a> {
             lacking += &format!(", and the archive has {unknown}");
         }
         match gone.first() {
-            Some(&MissingOperation { endpoint, status }) if !self.is_known(endpoint.base()) => {
+            Some(MissingOperation { request, refusal, .. }) if !refusal.is_absence() => {
+                self.client.refused(request, refusal)
+            }
+            Some(&MissingOperation { endpoint, refusal: Refusal { status, .. }, .. })
+                if !self.is_known(endpoint.base()) =>
+            {
                 let (address, setting) = (self.client.address(endpoint), endpoint.base().setting());
                 if endpoint.is_of_one_ticker() {
                     lacking += ", or knows none of the tickers";
@@ -344,6 +326,19 @@ impl<'a> Gathering<'a> {
     fn is_known(&self, base: Base) -> bool {
         self.unfinished.records().iter().any(|record| record.request.endpoint.base() == base)
     }
+}
+
+/// Why requests failed, as one error.
+fn all_of(mut failed: Vec<Error>) -> Error {
+    if failed.len() == 1 {
+        return failed.remove(0);
+    }
+    let is_temporary = |error: &Error| error.kind() == ErrorKind::Temporary;
+    let kind = failed.iter().find(|error| is_temporary(error)).unwrap_or(&failed[0]).kind();
+    let hint = failed[0].hint().map(str::to_owned);
+    let what = format!("{} failed", count_of(failed.len() as u64, "request", "requests"));
+    let error = Error::new(kind, what).with_reasons(failed.iter().map(Error::in_one_line).collect::<Vec<_>>());
+    hint.into_iter().fold(error, Error::with_hint)
 }
 
 /// Adds an operation that is no longer offered to a list, without duplicates.

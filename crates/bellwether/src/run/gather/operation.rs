@@ -1,8 +1,9 @@
 //! The requests of one operation, a few at a time. An operation that has nothing for the first few sectors or
 //! tickers, or for every request about fewer, and answers for none, is no longer offered, and is not requested again in
-//! this run.
+//! this run. A request that fails by itself does not keep the others from being made, unless several do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 
@@ -10,7 +11,7 @@ use super::Gathering;
 use crate::archive::AnswerRecord;
 use crate::decode::Rules;
 use crate::error::{Error, Result};
-use crate::fetch::Answered;
+use crate::fetch::{Answered, Refusal};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Request;
 use crate::run::answer::answer;
@@ -19,7 +20,10 @@ use crate::run::options::Options;
 use crate::run::stage::{EVENT_EVERY, Stage};
 
 /// How many sectors or tickers must be unknown to an operation, and none known, before it counts as no longer offered.
-pub(super) const UNKNOWN_SUBJECTS: usize = 5;
+const UNKNOWN_SUBJECTS: usize = 5;
+
+/// How many requests of an operation may fail before no more are made.
+const FAILED_REQUESTS: usize = 5;
 
 /// The outcome of some requests of one operation.
 pub(super) enum WaveOutcome {
@@ -29,17 +33,28 @@ pub(super) enum WaveOutcome {
     Offered {
         /// The tickers that the answers name.
         named: BTreeSet<Ticker>,
-        /// The requests for which it has nothing.
+        /// The requests that it refuses.
         unknown: Vec<Request>,
     },
 }
 
 /// An operation that the service does not offer.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct MissingOperation {
     pub(super) endpoint: Endpoint,
-    /// Its status.
-    pub(super) status: u16,
+    /// A request that it refused, and how.
+    pub(super) request: Request,
+    pub(super) refusal: Refusal,
+}
+
+impl MissingOperation {
+    /// In a few words.
+    pub(super) fn in_words(&self) -> String {
+        match self.refusal.is_absence() {
+            true => format!("the service no longer offers {}", self.endpoint),
+            false => format!("the service refuses `{}`: {}", self.request, self.refusal),
+        }
+    }
 }
 
 impl Gathering<'_> {
@@ -57,15 +72,16 @@ impl Gathering<'_> {
     pub(super) async fn wave(&mut self, stage: &Stage<'_>, requests: &[Request]) -> Result<WaveOutcome> {
         let is_asked = |gone: &&MissingOperation| requests.first().is_some_and(|first| first.endpoint == gone.endpoint);
         if let Some(gone) = self.gone.iter().find(is_asked) {
-            return Ok(WaveOutcome::NotOffered(*gone));
+            return Ok(WaveOutcome::NotOffered(gone.clone()));
         }
         let subjects: BTreeSet<RequestSubject<'_>> = requests.iter().map(RequestSubject::of).collect();
         let are_few = subjects.len() <= UNKNOWN_SUBJECTS;
-        let rules = Rules { keep_extra: self.plan.keep_extra };
+        let rules = Arc::new(Rules::of(self.plan));
         let (client, unfinished) = (self.client, &self.unfinished);
-        let ask = async |request| (request, answer(client, unfinished, Request::clone(request), rules).await);
+        let ask = async |request| (request, answer(client, unfinished, Request::clone(request), &rules).await);
         let mut answers = futures_util::stream::iter(requests).map(ask).buffer_unordered(self.plan.limits.connections);
         let (mut named, mut answered, mut unknown) = (BTreeSet::new(), 0_usize, Vec::new());
+        let (mut failed, mut refusals) = (Vec::new(), BTreeMap::new());
         let mut unknown_subjects: BTreeSet<RequestSubject<'_>> = BTreeSet::new();
         while let Some((request, answer)) = next(&mut answers, stage, self.options).await? {
             match answer? {
@@ -74,9 +90,16 @@ impl Gathering<'_> {
                     advance(stage, &record);
                     named.extend(record.tickers().cloned());
                 }
-                Answered::Missing { status } => {
+                Answered::Failed(error) => {
+                    failed.push(error);
+                    if failed.len() == FAILED_REQUESTS {
+                        break;
+                    }
+                }
+                Answered::Refused(refusal) => {
                     unknown_subjects.insert(RequestSubject::of(request));
                     unknown.push(request.clone());
+                    refusals.insert(request.to_string(), refusal.clone());
                     // One of few may be known in another period or regime, and answered later.
                     let is_enough = if are_few {
                         unknown.len() == requests.len()
@@ -84,15 +107,18 @@ impl Gathering<'_> {
                         unknown_subjects.len() >= UNKNOWN_SUBJECTS
                     };
                     if answered == 0 && is_enough {
-                        let gone = MissingOperation { endpoint: request.endpoint, status };
+                        let gone = MissingOperation { endpoint: request.endpoint, request: request.clone(), refusal };
                         drop(answers);
-                        self.gone.push(gone);
+                        self.gone.push(gone.clone());
+                        self.failed.append(&mut failed);
                         return Ok(WaveOutcome::NotOffered(gone));
                     }
                 }
             }
         }
         drop(answers);
+        self.failed.append(&mut failed);
+        self.refusals.append(&mut refusals);
         unknown.sort();
         Ok(WaveOutcome::Offered { named, unknown })
     }

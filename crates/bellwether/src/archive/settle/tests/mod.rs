@@ -23,7 +23,7 @@ use crate::archive::{Interrupted, NewRun, Oddities, Unfinished};
 use crate::interface::Endpoint;
 use crate::plan::ServiceIdentity;
 use crate::process::cancel::CancellationToken;
-use crate::tables::{Drift, Reject, RequestRecord, Series, SeriesKey, Table, choices};
+use crate::tables::{Conventions, Drift, Reject, RequestRecord, Series, SeriesKey, Table, choices};
 
 const DAY: i64 = 86_400_000_000;
 
@@ -53,14 +53,17 @@ impl Told {
 struct Place {
     _folder: TempDir,
     archive: PathBuf,
-    /// The tables whose answers have all that there ever was.
-    whole: Vec<Table>,
+    conventions: Conventions,
 }
 
 impl Place {
     fn new(whole: &[Table]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        Self { archive: folder.path().join("archive"), _folder: folder, whole: whole.to_vec() }
+        Self {
+            archive: folder.path().join("archive"),
+            _folder: folder,
+            conventions: Conventions { whole: whole.to_vec(), ..Conventions::default() },
+        }
     }
 
     /// Begins a run at a second.
@@ -78,7 +81,7 @@ impl Place {
             definition: "it",
             text,
             service: &ServiceIdentity::demo(),
-            whole: &self.whole,
+            conventions: &self.conventions,
             now: at(second),
             interrupted,
             stop: &CancellationToken::new(),
