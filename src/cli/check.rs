@@ -169,6 +169,10 @@ fn tell_requests(text: &mut String, plan: &Plan, requests: Requests) {
         Requests::Listed => tell_operation(text, first),
         Requests::Counted => text.push_str(&counts(plan, first)),
     }
+    if !plan.further.is_empty() {
+        let count = request_count(plan.further.len());
+        line(text, format_args!("  and {count} for the tickers that are named"));
+    }
     if !plan.excluded.is_empty() {
         let excluded: Vec<&str> = plan.excluded.iter().map(|ticker| ticker.as_str()).collect();
         line(text, format_args!("  without {}", excluded.join(", ")));

@@ -131,7 +131,12 @@ fn a_value_of_the_wrong_kind_is_explained_in_words() {
             "text or a list, not a table",
             "write it in quotes, such as `windows = \"1d\"`",
         ),
-        ("filter", "from = 20240101", "a date, not a number", "write it in quotes, such as `from = \"2026-11-20\"`"),
+        (
+            "filter",
+            "from = 20240101",
+            "a date or text, not a number",
+            "write it in quotes, such as `from = \"2026-11-20\"`",
+        ),
         ("filter", "regimes = [true]", "text, not `true`", "write one of these in quotes: `bear`, `bull`, `neutral`"),
     ];
     for (section, line, expected, hint) in cases {
@@ -524,7 +529,7 @@ fn a_definition_full_of_mistakes_is_reported_in_seconds_on_one_page() {
 }
 
 #[test]
-fn sectors_and_tickers_select_the_tickers_that_are_in_both() {
+fn sectors_and_tickers_select_the_tickers_of_both() {
     let place = Place::new();
     let define = |signals: &str| {
         let kind = "[dataset]\nkind = \"signals\"\n";
@@ -536,15 +541,28 @@ fn sectors_and_tickers_select_the_tickers_that_are_in_both() {
     let shown = place.run(["run", "it"]).expect_success();
     assert!(shown.stderr.contains("signals: 2 requests"), "{}", shown.stderr);
     assert_eq!(tickers(), ["AAPL", "XOM"]);
-    for form in ["", "history = \"sector\"\n", "history = \"ticker\"\n"] {
-        define(&format!("{form}sectors = \"energy\"\ntickers = [\"XOM\", \"CVX\"]\n"));
+    let energy = {
+        define("sectors = \"energy\"\n");
         place.run(["run", "it"]).expect_success();
-        assert_eq!(tickers(), ["CVX", "XOM"], "{form}");
-        // A ticker of another sector is missing, and said to be.
-        define(&format!("{form}sectors = \"energy\"\ntickers = [\"XOM\", \"AAPL\"]\n"));
-        let shown = place.run(["run", "it"]).failed_with(4).stderr;
-        assert!(shown.contains("because: no signals for ticker `AAPL`"), "{form}: {shown}");
+        tickers()
+    };
+    for form in ["", "history = \"sector\"\n", "history = \"ticker\"\n"] {
+        define(&format!("{form}sectors = \"energy\"\ntickers = [\"XOM\", \"AAPL\"]\n[checks]\nuniverse = 1.0\n"));
+        let shown = place.run(["check", "it"]).expect_success().stdout;
+        assert!(shown.contains("and 2 requests for the tickers that are named"), "{shown}");
+        place.run(["run", "it"]).expect_success();
+        let both: Vec<String> = std::iter::once("AAPL".to_owned()).chain(energy.iter().cloned()).collect();
+        assert_eq!(tickers(), both, "{form}");
+        place.run(["build", "it"]).expect_success();
+        assert_eq!(tickers(), both, "{form}");
+        let filter = "[filter]\ntickers = [\"XOM\", \"AAPL\"]\n";
+        define(&format!("{form}sectors = \"energy\"\ntickers = [\"AAPL\"]\n[checks]\nuniverse = 1.0\n{filter}"));
+        place.run(["run", "it"]).expect_success();
+        assert_eq!(tickers(), ["AAPL", "XOM"], "{form}");
     }
+    define("sectors = \"energy\"\ntickers = [\"XOM\", \"AAPLE\"]\n");
+    let shown = place.run(["run", "it"]).failed_with(4).stderr;
+    assert!(shown.contains("because: no signals for ticker `AAPLE`"), "{shown}");
     define("history = \"batched\"\ntickers = [\"XOM\", \"AAPL\"]\n[checks]\nuniverse = 1.0\n");
     place.run(["run", "it"]).expect_success();
     assert_eq!(tickers(), ["AAPL", "XOM"]);

@@ -406,3 +406,92 @@ fn the_last_article_of_a_day_is_the_last_whatever_the_order_of_the_list() {
         assert_eq!(last.last().expect("a row").as_deref(), Some("0.3"), "{order}");
     }
 }
+
+#[test]
+fn all_pages_of_a_list_are_read_and_a_list_that_is_too_short_is_none() {
+    let article = |number: usize| {
+        format!("{{\"date\":\"2026-11-{:02}\",\"title\":\"t{number}\",\"link\":\"l\",\"score\":0.5}}", 18 - number / 2)
+    };
+    let page = move |number: usize, next: &str, total: &str| {
+        let body = format!("[{},{}]", article(2 * number), article(2 * number + 1));
+        reply("200 OK", &format!("{next}{total}"), body.as_bytes())
+    };
+    let of_pages = move |request: &ScriptedRequest, elsewhere: &str, total: &'static str| {
+        let number = request.target.split_once("page=").map_or(0, |(_, rest)| rest[..1].parse().expect("a page"));
+        let next = match number {
+            0 if elsewhere.is_empty() => "Link: </b/first>; rel=first, <?page=1>; rel=\"next\"\r\n".to_owned(),
+            0 => format!("Link: <{elsewhere}/b/news?page=1>; rel=\"next\"\r\n"),
+            1 => "Link: </b/news_articles/XOM?page=2&api_key=demo>; rel=\"next\"\r\n".to_owned(),
+            _ => String::new(),
+        };
+        page(number, &next, total)
+    };
+    for (total, code) in [("", 0), ("X-Total-Count: 6\r\n", 0), ("X-Total-Count: 7\r\n", 4)] {
+        let place = Place::new();
+        let service = Scripted::start(move |request| match request.target.starts_with("/a/") {
+            true => json("200 OK", GOOD),
+            false => of_pages(request, "", total),
+        });
+        place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
+        let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(code);
+        if code == 4 {
+            assert!(
+                outcome.stderr.contains("the list has 6 of the 7 entries that `X-Total-Count` tells"),
+                "{}",
+                outcome.stderr
+            );
+            continue;
+        }
+        let asked = service.targets()[1..].to_vec();
+        let path = "/b/news_articles/XOM?";
+        assert_eq!(
+            asked,
+            ["api_key=demo", "page=1&api_key=demo", "page=2&api_key=demo"].map(|query| format!("{path}{query}"))
+        );
+        let kept = read(&sealed_run(&place).join("articles.parquet"));
+        let mut titles: Vec<String> = texts(&kept, "title").into_iter().flatten().collect();
+        titles.sort();
+        assert_eq!(titles, ["t0", "t1", "t2", "t3", "t4", "t5"]);
+        // The first of a day in the list is the last of the day, also on later pages.
+        let places: Vec<Option<String>> = texts(&kept, "place");
+        let of = |title: &str| {
+            places[texts(&kept, "title").iter().position(|it| it.as_deref() == Some(title)).expect("it")].clone()
+        };
+        assert_eq!([of("t4"), of("t5")].map(|place| place.expect("a place")), ["1", "0"]);
+    }
+    let elsewhere = Scripted::of_histories(|_| json("200 OK", "[]"));
+    let address = format!("http://{}", elsewhere.address());
+    let place = Place::new();
+    let service = Scripted::start(move |request| match request.target.starts_with("/a/") {
+        true => json("200 OK", GOOD),
+        false => of_pages(request, &address, ""),
+    });
+    place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
+    let outcome = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).failed_with(4);
+    assert!(outcome.stderr.contains("its next page is at another address"), "{}", outcome.stderr);
+    assert_eq!(elsewhere.count(), 0);
+}
+
+#[test]
+fn days_are_counted_back_from_the_day_of_the_run() {
+    let place = Place::new();
+    let today = chrono::Utc::now().date_naive();
+    let entry = |days: u64| {
+        let date = today - chrono::Days::new(days);
+        format!("{{\"date\":\"{date}\",\"signal\":\"buy\",\"confidence\":0.5}}")
+    };
+    let entries: Vec<String> = (1..=100).step_by(9).map(entry).collect();
+    let body = format!(
+        "{{\"XOM\":{{\"ticker\":\"XOM\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[{}]}}}}",
+        entries.join(",")
+    );
+    let service = Scripted::of_histories(move |_| json("200 OK", &body));
+    let outcome = run(&place, &service, "", "[filter]\nfrom = \"-30d\"\n").expect_success();
+    assert_eq!(rows(&outcome), "rows      4", "1, 10, 19 and 28 days ago");
+    assert_eq!(
+        rows(&run(&place, &service, "", "[filter]\nfrom = \"-1y\"\nto = \"-30d\"\n").expect_success()),
+        "rows      8"
+    );
+    let shown = run(&place, &service, "", "[filter]\nfrom = \"-2w\"\n").failed_with(2).stderr;
+    assert!(shown.contains("`-2w` is not a day") && shown.contains("`-6m`"), "{shown}");
+}

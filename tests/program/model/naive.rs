@@ -158,6 +158,12 @@ impl Replayed {
             if table == Table::Articles && !is_same() {
                 known.of_article = (at, known.of_article.1 + 1);
             }
+            // The same instant with another offset is the same date.
+            if let Some((_, before)) = known.latest.as_ref().filter(|_| table == Table::Signals)
+                && before[0] != UNKNOWN
+            {
+                value[0].clone_from(&before[0]);
+            }
             match &known.latest {
                 Some((_, before)) if is_same_value(table, before, &value) => continue,
                 Some((_, before)) => {
@@ -188,8 +194,17 @@ impl Replayed {
         }
     }
 
-    /// Articles; the first listed of a date is its latest.
+    /// Articles; the first listed of a date is its latest, or the last one if the list goes from the oldest date to the newest.
     fn articles(&self, key: Key, list: &[Article]) -> Vec<Row> {
+        let days: Vec<i64> = list.iter().map(|article| article.day).collect();
+        if days.is_sorted() && days.first() < days.last() {
+            let reversed: Vec<Article> = list.iter().rev().cloned().collect();
+            return self.newest_first(key, &reversed);
+        }
+        self.newest_first(key, list)
+    }
+
+    fn newest_first(&self, key: Key, list: &[Article]) -> Vec<Row> {
         let oldest = list.iter().map(|article| article.day).min();
         let mut rows: Vec<Row> = Vec::new();
         for (listed, article) in list.iter().enumerate() {

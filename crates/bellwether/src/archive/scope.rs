@@ -27,7 +27,8 @@ pub struct Scope {
 
 impl Scope {
     /// The series of a plan, by the operation and the requests that list them.
-    pub fn of(plan: &Plan, source: Endpoint, requests: BTreeSet<String>) -> Self {
+    pub fn of(plan: &Plan, source: Endpoint, mut requests: BTreeSet<String>) -> Self {
+        requests.extend(plan.further.iter().map(Request::to_string));
         let (excluded, filter, news) = (plan.excluded.clone(), plan.dataset.filter.clone(), plan.news_tickers.clone());
         Self { source, requests, excluded, filter, news }
     }
@@ -53,7 +54,7 @@ impl Scope {
             let of_sectors = listings.series().filter(|(_, events)| by_sector(events));
             of_sectors.map(|(key, _)| &key.ticker).collect::<BTreeSet<&Ticker>>()
         });
-        let is_own = |event: &Listing| event.source == self.source && self.requests.contains(&*event.request);
+        let is_own = |event: &Listing| self.requests.contains(&*event.request);
         let is_member = |(key, events): &(&SeriesKey, &[Listing])| {
             key.table == Table::of(self.source)
                 && !self.excluded.contains(&key.ticker)

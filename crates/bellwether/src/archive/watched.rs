@@ -151,7 +151,7 @@ impl View {
     fn series_watches(&self, scope: &Scope) -> Result<Vec<(SeriesKey, SeriesWatch)>> {
         let mut listings = read(self.archive().read())?;
         listings.retain(|listing| self.counts(listing.sealed_at) && watches(scope.source, listing.source));
-        let is_own = |listing: &Listing| listing.source == scope.source && scope.requests.contains(&*listing.request);
+        let is_own = |listing: &Listing| scope.requests.contains(&*listing.request);
         let series = listings.chunk_by(|one, next| one.key == next.key);
         let series: Vec<&[Listing]> = series.filter(|of_series| of_series.iter().any(is_own)).collect();
         let answered =

@@ -1,7 +1,12 @@
 //! The contents of an answer.
 
+use std::sync::Arc;
+
+use arrow::array::{AsArray as _, Int32Array, RecordBatch};
+use arrow::datatypes::Int32Type;
+
 use crate::interface::Ticker;
-use crate::tables::{Drift, Leniencies, Oversized, Reject, Series};
+use crate::tables::{Drift, Leniencies, Oversized, Reject, Series, Table};
 
 /// A part of an answer.
 #[derive(Clone, Debug)]
@@ -41,6 +46,26 @@ pub struct Decoded {
 }
 
 impl Decoded {
+    /// The same contents of a further page, after entries on the pages before.
+    #[must_use]
+    pub(crate) fn after(mut self, entries: u64) -> Self {
+        if entries == 0 {
+            return self;
+        }
+        for part in &mut self.parts {
+            if let AnswerPart::Series(Series { key, rows }) = part
+                && matches!(key.table, Some(Table::Articles | Table::SentimentHistory))
+            {
+                let positions = rows.column(0).as_primitive::<Int32Type>();
+                let moved: Int32Array = positions.unary(|position| position.saturating_add(entries as i32));
+                let mut columns = rows.columns().to_vec();
+                columns[0] = Arc::new(moved);
+                *rows = RecordBatch::try_new(rows.schema(), columns).expect("the columns have their types");
+            }
+        }
+        self
+    }
+
     pub(super) fn followed_by(mut self, next: Self) -> Self {
         self.parts.extend(next.parts);
         self.rejects.extend(next.rejects);

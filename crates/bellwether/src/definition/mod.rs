@@ -54,7 +54,7 @@ pub(crate) use reader::ParsedDefinition;
 pub(crate) use share::Share;
 pub use store_url::{StoreKind, StoreUrl};
 pub(crate) use tickers::Tickers;
-pub use values::{BaseUrl, CalendarDay, CatchUp, NaiveRule, TimeSpan, Zone};
+pub use values::{BaseUrl, CalendarDay, CatchUp, NaiveRule, RelativeDay, TimeSpan, Zone};
 
 /// A Bellwether pipeline: what to fetch from the service, and the dataset to build from it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -166,7 +166,7 @@ pub(crate) struct SignalsSection {
     pub history: Option<Placed<HistoryForm>>,
     /// The sectors to fetch.
     pub sectors: Option<Placed<List<Sector>>>,
-    /// The tickers to fetch: a list, or `"available"`. Together with `sectors`, those of them that are in the sectors.
+    /// The tickers to fetch: a list, or `"available"`. With `sectors`, these beside those of the sectors; `[filter]` narrows.
     /// Default: the tickers of the sectors.
     pub tickers: Option<Placed<Tickers>>,
     /// The tickers to leave out, of those that are fetched otherwise. Default: none.
@@ -365,10 +365,10 @@ pub(crate) struct FilterSection {
     /// Only signals with at least this confidence, on the scale of the column `confidence`: `0.6`, or `60` if the service
     /// gives percentages.
     pub min_confidence: Option<Placed<Confidence>>,
-    /// Only dates from this day on.
-    pub from: Option<Placed<CalendarDay>>,
-    /// Only dates before this day.
-    pub to: Option<Placed<CalendarDay>>,
+    /// Only dates from this day on: `2024-01-01`, or counted back from the day of the run, `-2y`, `-6m` or `-90d`.
+    pub from: Option<Placed<RelativeDay>>,
+    /// Only dates before this day, in the same forms.
+    pub to: Option<Placed<RelativeDay>>,
 }
 
 /// The closing prices that `bellwether audit skill` measures signals against.

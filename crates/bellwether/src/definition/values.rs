@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use chrono::NaiveDate;
+use chrono::{Days, Months, NaiveDate};
 use chrono_tz::Tz;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
@@ -62,6 +62,57 @@ impl JsonSchema for CalendarDay {
 }
 
 parsed_from_text!(CalendarDay);
+
+/// A day of the calendar, or one counted back from today: `-2y`, `-6m`, `-90d`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelativeDay {
+    /// A day of the calendar.
+    Day(NaiveDate),
+    /// So many months before.
+    MonthsBack(u32),
+    /// So many days before.
+    DaysBack(u32),
+}
+
+impl RelativeDay {
+    /// The day, counted from another one.
+    pub fn from(self, today: NaiveDate) -> NaiveDate {
+        let back = match self {
+            Self::Day(day) => Some(day),
+            Self::MonthsBack(count) => today.checked_sub_months(Months::new(count)),
+            Self::DaysBack(count) => today.checked_sub_days(Days::new(u64::from(count))),
+        };
+        back.unwrap_or(NaiveDate::MIN)
+    }
+}
+
+impl FromStr for RelativeDay {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let Some(back) = text.strip_prefix('-') else { return text.parse().map(|CalendarDay(day)| Self::Day(day)) };
+        let count = |unit: char| back.strip_suffix(unit).and_then(|count| count.parse::<u32>().ok());
+        let count = |unit: char| count(unit).filter(|count| (1..=36_600).contains(count));
+        let years = count('y').map(|years| Self::MonthsBack(12 * years));
+        let day = years.or(count('m').map(Self::MonthsBack)).or(count('d').map(Self::DaysBack));
+        day.ok_or_else(|| format!("`{text}` is not a day\nuse the form `2026-11-20`, or `-2y`, `-6m` or `-90d`"))
+    }
+}
+
+impl JsonSchema for RelativeDay {
+    fn schema_name() -> Cow<'static, str> {
+        "RelativeDay".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [
+            { "type": "string", "format": "date", "examples": ["2026-11-20"] },
+            { "type": "string", "pattern": "^-[0-9]{1,5}[ymd]$", "examples": ["-2y"] },
+        ] })
+    }
+}
+
+parsed_from_text!(RelativeDay);
 
 /// An address that requests are built on: https, or plain http to this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]

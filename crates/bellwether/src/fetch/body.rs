@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::header::CONTENT_ENCODING;
+use reqwest::header::{CONTENT_ENCODING, LINK};
+use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
+use url::Url;
 
 use super::chunks::{self, Chunks};
 use super::failure::{BodyRefusal, Failure, ReadFault};
@@ -47,7 +49,12 @@ pub(crate) struct BodySummary {
     pub digest: String,
     /// When the body was complete.
     pub observed_at: DateTime<Utc>,
+    /// The number of entries that the service says the list has, on all pages.
+    pub total: Option<u64>,
 }
+
+/// The most pages of an answer.
+const MAX_PAGES: usize = 10_000;
 
 /// A response whose body has not been read yet.
 pub(super) struct Stream {
@@ -55,6 +62,9 @@ pub(super) struct Stream {
     exchange: Exchange,
     packing: Packing,
 }
+
+/// The body of a page on its way to the reader; none if the service did not give it.
+type Page = Option<(Chunks, Packing)>;
 
 /// How to read a body.
 pub(super) struct BodyOptions<'a> {
@@ -73,43 +83,97 @@ struct Exchange {
     status: u16,
     attempts: u32,
     clock: Clock,
+    total: Option<u64>,
 }
 
 impl Stream {
     pub(super) fn of(response: reqwest::Response, attempts: u32, clock: Clock) -> Result<Self, Failure> {
-        let encoding = response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes());
-        let Some(packing) = Packing::of(encoding) else {
-            return Err(Failure::Refused("its content encoding is not supported".to_owned()));
-        };
-        let exchange = Exchange { status: response.status().as_u16(), attempts, clock };
+        let packing = packing_of(&response)?;
+        let total = response.headers().get("x-total-count").and_then(|total| total.to_str().ok()?.trim().parse().ok());
+        let exchange = Exchange { status: response.status().as_u16(), attempts, clock, total };
         Ok(Self { response, exchange, packing })
     }
 
-    /// Passes the body to a reader as it arrives.
-    pub(super) async fn read<T, F>(self, read: F, taking: BodyOptions<'_>) -> Result<T, Failure>
+    /// Passes the body to a reader as it arrives, page by page: `follow` asks for another page.
+    pub(super) async fn read<T, F>(
+        self,
+        read: F,
+        taking: BodyOptions<'_>,
+        follow: impl AsyncFn(Url) -> Result<reqwest::Response, Failure>,
+    ) -> Result<T, Failure>
     where
         T: Send + 'static,
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
     {
+        let (pages, further) = mpsc::channel(1);
         let (sender, chunks) = chunks::channel();
         let (exchange, packing) = (self.exchange, self.packing);
         let BodyOptions { key, evidence, stall, gauge } = taking;
         let reader = spawn_blocking(move || {
-            let mut body = Body::new(chunks, exchange, packing, &key, evidence.as_deref())?;
+            let mut body = Body::new((chunks, packing), further, exchange, key, evidence.as_deref())?;
             read(&mut body).map_err(|fault| {
                 body.keep_the_rest();
                 Failure::from(fault)
             })
         });
-        let ((), read) = tokio::join!(chunks::pump(TimedChunks::new(self.response, stall), sender, gauge), reader);
-        read.unwrap_or_else(|panic| Err(Failure::Stop(Error::worker(panic))))
+        let feed = async move {
+            let (mut response, mut sender) = (self.response, sender);
+            for _ in 0..MAX_PAGES {
+                let next = next_page(&response);
+                chunks::pump(TimedChunks::new(response, stall), sender, gauge).await;
+                let Some(next) = next else { return Ok(()) };
+                let page = async { follow(next?).await.and_then(|page| Ok((packing_of(&page)?, page))) };
+                let (packing, page) = match page.await {
+                    Ok(page) => page,
+                    Err(failure) => {
+                        // The reader must not take what it has for the whole.
+                        let _ = pages.send(None).await;
+                        return Err(failure);
+                    }
+                };
+                let (of_page, chunks) = chunks::channel();
+                if pages.send(Some((chunks, packing))).await.is_err() {
+                    return Ok(());
+                }
+                (response, sender) = (page, of_page);
+            }
+            let _ = pages.send(None).await;
+            Err(Failure::Refused(format!("it has more than {MAX_PAGES} pages")))
+        };
+        let (fed, read) = tokio::join!(feed, reader);
+        fed.and_then(|()| read.unwrap_or_else(|panic| Err(Failure::Stop(Error::worker(panic)))))
     }
+}
+
+fn packing_of(response: &reqwest::Response) -> Result<Packing, Failure> {
+    let encoding = response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes());
+    Packing::of(encoding).ok_or_else(|| Failure::Refused("its content encoding is not supported".to_owned()))
+}
+
+/// The address of the page after this one, as its header `Link` says: `<https://…?page=2>; rel="next"`.
+fn next_page(response: &reqwest::Response) -> Option<Result<Url, Failure>> {
+    let links = response.headers().get_all(LINK).iter().filter_map(|link| link.to_str().ok());
+    let next = links.flat_map(|links| links.split(',')).find_map(|link| {
+        let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+        let is_next =
+            parameters.split(';').filter_map(|parameter| parameter.trim().split_once('=')).any(|(name, value)| {
+                name.trim().eq_ignore_ascii_case("rel")
+                    && value.trim().trim_matches('"').split(' ').any(|rel| rel == "next")
+            });
+        is_next.then_some(target)
+    })?;
+    let next = response.url().join(next).ok().filter(|next| next.origin() == response.url().origin());
+    Some(next.ok_or_else(|| Failure::Refused("its next page is at another address".to_owned())))
 }
 
 /// A body, for reading on a blocking thread.
 pub(crate) struct Body {
     exchange: Exchange,
     inner: Masked<Unpacked<Chunks>>,
+    further: mpsc::Receiver<Page>,
+    key: ApiKey,
+    /// The bytes of the pages before, and of this one, as they arrived.
+    packed_before: u64,
     packed: Arc<AtomicU64>,
     digest: Digest,
     /// How much of the available bytes is counted and digested.
@@ -119,17 +183,20 @@ pub(crate) struct Body {
 
 impl Body {
     fn new(
-        chunks: Chunks,
+        (chunks, packing): (Chunks, Packing),
+        further: mpsc::Receiver<Page>,
         exchange: Exchange,
-        packing: Packing,
-        key: &ApiKey,
+        key: ApiKey,
         evidence: Option<&Path>,
     ) -> Result<Self, Failure> {
         let packed = chunks.bytes_taken();
         let unpacked = Unpacked::of(chunks, packing).map_err(Failure::Broken)?;
         Ok(Self {
             exchange,
-            inner: Masked::new(unpacked, key),
+            inner: Masked::new(unpacked, &key),
+            further,
+            key,
+            packed_before: 0,
             packed,
             digest: Digest::default(),
             counted: 0,
@@ -137,11 +204,25 @@ impl Body {
         })
     }
 
+    /// Goes on with the next page, once this one has been read to its end; returns whether there is one.
+    pub(crate) fn next_page(&mut self) -> io::Result<bool> {
+        let (chunks, packing) = match self.further.blocking_recv() {
+            None => return Ok(false),
+            Some(None) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the next page is missing")),
+            Some(Some(page)) => page,
+        };
+        self.packed_before += self.packed.load(Ordering::Relaxed);
+        self.packed = chunks.bytes_taken();
+        self.inner = Masked::new(Unpacked::of(chunks, packing)?, &self.key);
+        self.counted = 0;
+        Ok(true)
+    }
+
     /// Details of the body, once it has been read to its end.
     pub(crate) fn summary(&self) -> BodySummary {
-        let Exchange { status, attempts, clock } = self.exchange;
+        let Exchange { status, attempts, clock, total } = self.exchange;
         let (bytes, digest) = (self.digest.count(), hex(&self.digest.hash()));
-        BodySummary { status, attempts, bytes, digest, observed_at: clock.now() }
+        BodySummary { status, attempts, bytes, digest, observed_at: clock.now(), total }
     }
 
     /// Reads on if the body is kept as evidence, up to the limit.
@@ -166,7 +247,7 @@ impl BufRead for Body {
                 file.write_all(&ready[..ready.len().min(room)])?;
             }
             self.counted = ready.len();
-            check_bounds(self.digest.count(), self.packed.load(Ordering::Relaxed))?;
+            check_bounds(self.digest.count(), self.packed_before + self.packed.load(Ordering::Relaxed))?;
         }
         Ok(ready)
     }

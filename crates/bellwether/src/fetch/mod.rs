@@ -335,7 +335,31 @@ impl Client {
         }
         let evidence = evidence.map(|evidence| evidence.path().to_owned());
         let taking = BodyOptions { key: self.key.clone(), evidence, stall: self.stall, gauge: &self.gauge };
-        Stream::of(response, attempts, self.clock)?.read(read, taking).await
+        Stream::of(response, attempts, self.clock)?
+            .read(read, taking, async |page| self.page(request, page).await)
+            .await
+    }
+
+    /// Asks for a further page of an answer.
+    async fn page(&self, request: &Request, mut page: Url) -> Result<reqwest::Response, Failure> {
+        // It may repeat the parameters, or not.
+        let missing: Vec<(String, String)> = self
+            .url(request)
+            .query_pairs()
+            .filter(|(name, _)| page.query_pairs().all(|(known, _)| known != *name))
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect();
+        if !missing.is_empty() {
+            page.query_pairs_mut().extend_pairs(missing);
+        }
+        self.paces[&self.route(request).host].wait().await;
+        let asked = self.clock.now();
+        let response = self.ask(page, None).send().await.map_err(Failure::transport)?;
+        self.check_clock(&response, asked)?;
+        match response.status() {
+            StatusCode::OK => Ok(response),
+            _ => Err(Failure::of_status(response, self.clock.now(), &self.key).await),
+        }
     }
 
     /// Refuses an answer if the service's clock is far from this machine's, which would date it. What a cache answers is

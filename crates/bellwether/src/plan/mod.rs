@@ -70,6 +70,8 @@ pub struct Plan {
     pub address_variables: Vec<String>,
     /// How to get the signals: the first way that the service offers is used.
     pub alternatives: Vec<OperationRequests>,
+    /// The requests for the tickers that are named beside sectors.
+    pub further: Vec<Request>,
     /// The tickers whose signals are left out.
     pub excluded: BTreeSet<Ticker>,
     /// The other operations to request for each ticker.

@@ -6,6 +6,7 @@ use crate::archive::{AnswerRecord, Draft, Unfinished};
 use crate::decode::{Answer, DecodeFault, Rules};
 use crate::error::Result;
 use crate::fetch::{Answered, Body, BodySummary, Client, ReadFault};
+use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::process::trace::work;
 use crate::tables::RequestRecord;
@@ -38,16 +39,37 @@ fn decode(run: &Unfinished, request: &Request, rules: &Rules, body: &mut Body) -
     let _work = work!("receive and decode");
     let mut draft = run.draft();
     let answer = Answer { request, rules };
-    match answer.decode(body, |decoded| draft.add(request.endpoint, decoded)) {
-        Ok(()) => Ok(draft),
-        Err(DecodeFault::Read(error)) => Err(ReadFault::Broken(error)),
-        Err(DecodeFault::Malformed { offset, reason }) => Err(ReadFault::Malformed { offset, reason }),
-        Err(DecodeFault::Deliver(error)) => Err(ReadFault::Stop(error)),
+    loop {
+        let (rows, rejects) = draft.counts();
+        let before = rows + rejects;
+        match answer.decode(&mut *body, |decoded| draft.add(request.endpoint, decoded.after(before))) {
+            Ok(()) => {}
+            Err(DecodeFault::Read(error)) => return Err(ReadFault::Broken(error)),
+            Err(DecodeFault::Malformed { offset, reason }) => return Err(ReadFault::Malformed { offset, reason }),
+            Err(DecodeFault::Deliver(error)) => return Err(ReadFault::Stop(error)),
+        }
+        if !body.next_page().map_err(ReadFault::Broken)? {
+            break;
+        }
+    }
+    check_total(request, body.summary(), draft.counts())?;
+    Ok(draft)
+}
+
+/// Checks that a list has as many entries as the service says.
+fn check_total(request: &Request, body: BodySummary, (rows, rejects): (u64, u64)) -> Result<(), ReadFault> {
+    let is_list = matches!(request.endpoint, Endpoint::NewsArticles | Endpoint::TickersAvailable);
+    match body.total.filter(|total| is_list && rows + rejects < *total) {
+        Some(total) => {
+            let reason = format!("the list has {} of the {total} entries that `X-Total-Count` tells", rows + rejects);
+            Err(ReadFault::Malformed { offset: body.bytes, reason })
+        }
+        None => Ok(()),
     }
 }
 
 fn request_record(request: &Request, seen: BodySummary, draft: &Draft) -> RequestRecord {
-    let BodySummary { status, attempts, bytes, digest, observed_at } = seen;
+    let BodySummary { status, attempts, bytes, digest, observed_at, total: _ } = seen;
     let (rows, rejects) = draft.counts();
     let (endpoint, request) = (request.endpoint, request.to_string());
     let unknown_fields = Vec::new();

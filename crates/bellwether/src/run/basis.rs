@@ -164,6 +164,7 @@ impl<'a> Basis<'a> {
             address_variables: _,
             excluded: _,
             alternatives: _,
+            further: _,
             of_each_ticker: _,
             news_tickers: _,
             limits: _,

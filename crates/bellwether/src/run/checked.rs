@@ -71,6 +71,8 @@ pub struct PlanDocument {
     address_variables: Vec<String>,
     /// The tickers whose signals are left out.
     excluded: Vec<String>,
+    /// The requests for the tickers that are named beside sectors.
+    further: Vec<String>,
     /// The ways to get the signals: the first that the service offers is used.
     signals: Vec<WayToGet>,
     /// The operations requested for each ticker.
@@ -156,6 +158,7 @@ impl PlanDocument {
             address_variables: plan.address_variables.clone(),
             excluded: plan.excluded.iter().map(ToString::to_string).collect(),
             signals: plan.alternatives.iter().map(WayToGet::of).collect(),
+            further: plan.further.iter().map(Request::target).collect(),
             of_each_ticker: plan.of_each_ticker.iter().map(Endpoint::to_string).collect(),
             columns: columns
                 .map(|it| {

@@ -178,11 +178,13 @@ impl<'a> Missing<'a> {
 /// The requests that filled the archive, for what the definition names.
 pub(super) fn demanded_of_archive(plan: &Plan, scope: &Scope) -> Vec<Request> {
     let operation = plan.alternatives.iter().find(|operation| operation.endpoint == scope.source);
-    operation.map_or_else(Vec::new, |operation| match &operation.list {
+    let mut demanded = operation.map_or_else(Vec::new, |operation| match &operation.list {
         RequestList::Listed(requests) => requests.clone(),
         RequestList::EachTicker(TickerSource::Listed(tickers), _) => operation.requests(tickers),
         RequestList::EachTicker(..) => Vec::new(),
-    })
+    });
+    demanded.extend(plan.further.iter().cloned());
+    demanded
 }
 
 /// The sectors with tickers in the archive.

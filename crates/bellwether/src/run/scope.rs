@@ -43,7 +43,8 @@ fn used_last(plan: &Plan, view: &View) -> Result<Option<Scope>> {
     let (mut latest, mut taken): (_, Option<Scope>) = (DateTime::<Utc>::MIN_UTC, None);
     for (index, operation) in plan.alternatives.iter().enumerate() {
         let requests = requests(operation, &plan.alternatives[..index], view)?;
-        let requests: BTreeSet<String> = requests.iter().map(Request::to_string).collect();
+        let is_of_way = |request: &&Request| !plan.further.contains(request);
+        let requests: BTreeSet<String> = requests.iter().filter(is_of_way).map(Request::to_string).collect();
         if let Some(answered_at) = view.last_answered(&requests, latest)?
             && (taken.is_none() || view.are_all_answered(&requests, latest, &plan.name)?)
         {

@@ -161,14 +161,11 @@ impl SignalQuery<'_> {
 
     /// The series in the latest answers to the definition's requests.
     fn series(&self) -> String {
-        let source = quote(self.question.source.as_str());
         let is_requested = self.is_requested();
         let tickers = self.question.excluded.iter().map(|ticker| quote(ticker.as_str()));
         let left_out = wrap(tickers);
         let taken = if left_out.is_empty() { String::new() } else { format!("\n    and ticker not in ({left_out})") };
-        format!(
-            "select distinct ticker, period, regime\nfrom listed\nwhere source = {source} and {is_requested}{taken}"
-        )
+        format!("select distinct ticker, period, regime\nfrom listed\nwhere {is_requested}{taken}")
     }
 
     /// The condition that something was said in answer to a request of the definition.

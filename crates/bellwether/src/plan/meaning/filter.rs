@@ -12,6 +12,7 @@ use crate::definition::{
 use crate::interface::{Period, Regime, Ticker};
 use crate::plan::Filter;
 use crate::text::problem::Problem;
+use crate::time::Clock;
 
 /// The values of a list; none if it was not given.
 type Typed<T> = Option<Placed<List<T>>>;
@@ -21,10 +22,12 @@ impl Validator {
     pub(super) fn filter(&mut self, definition: &Definition) -> Filter {
         let (section, signals) = (&*definition.filter, &*definition.signals);
         let FilterSection { tickers, sectors, periods, regimes, signal, min_confidence, from, to } = section;
-        if let (Some(from), Some(to)) = (from, to)
-            && **from >= **to
+        let today = Clock::System.now().date_naive();
+        let days = [from, to].map(|typed| typed.as_ref().map(|day| day.from(today)));
+        if let (Some(to), [Some(first), Some(end)]) = (to, days)
+            && first >= end
         {
-            let problem = Problem::new(format!("empty date range: {} to {}", **from, **to), to.span());
+            let problem = Problem::new(format!("empty date range: {first} to {end}"), to.span());
             self.object(problem.with_hint("`to` is exclusive: choose a day after `from`"));
         }
         // Invalid values of `[signals]` were removed, so that it may seem to fetch less than it does.
@@ -42,15 +45,15 @@ impl Validator {
             pairs: None,
             signals: signal.as_deref().map(|signal| BTreeSet::from([*signal])),
             min_confidence: min_confidence.as_deref().copied(),
-            from: from.as_deref().map(|day| day.0),
-            to: to.as_deref().map(|day| day.0),
+            from: days[0],
+            to: days[1],
         };
         let named = match kind_of(definition) {
             DatasetKind::News => named_news(definition),
             DatasetKind::Joined | DatasetKind::Signals => named_tickers(signals),
         };
-        // Where every ticker has a request of its own, no others are fetched.
-        let is_selection = signals.sectors.is_some() || form_of(signals) == HistoryForm::Batched;
+        // A batch has all tickers.
+        let is_selection = signals.sectors.is_none() && form_of(signals) == HistoryForm::Batched;
         let named = named.filter(|_| is_selection).map(|tickers| tickers.iter().cloned().collect());
         filter.and(of_batch(signals)).and(Filter { tickers: named, ..Filter::default() })
     }
@@ -69,7 +72,7 @@ impl Validator {
         let fetched = values(&signals.regimes).or(of_pairs).or(default.map(|()| BTreeSet::from([Regime::default()])));
         self.check_each(["signals", of_regimes, "regime"], regimes, fetched.as_ref());
         self.check_pairs(section, pairs.as_ref());
-        if let Some(named) = named_tickers(signals) {
+        if let Some(named) = named_tickers(signals).filter(|_| signals.sectors.is_none()) {
             self.check_each(["signals", "tickers", "ticker"], tickers, Some(&named.iter().cloned().collect()));
         }
         if let Some(fetched) = values(&signals.sectors) {

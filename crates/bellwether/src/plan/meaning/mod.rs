@@ -42,6 +42,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
     let limits = validator.limits(&definition.source, source.as_ref());
     let excluded = validator.excluded_tickers(&definition);
     let alternatives = validator.alternatives(&definition, &excluded);
+    let further = Validator::further(&definition, &excluded);
     let conventions = validator.conventions(&definition);
     let of_each_ticker = of_each_ticker(&definition);
     let news_tickers = validator.news_tickers(&definition);
@@ -70,6 +71,7 @@ pub(super) fn of(found: DefinitionFile) -> Result<Plan> {
         names_service: definition.source.name.is_some(),
         address_variables,
         alternatives,
+        further,
         excluded,
         of_each_ticker,
         news_tickers,

@@ -138,10 +138,7 @@ impl Validator {
         let each_ticker = |endpoint, tickers| operation(endpoint, RequestList::EachTicker(tickers, pairs.clone()));
         let bare = |endpoint| operation(endpoint, RequestList::Listed(vec![Request::bare(endpoint)]));
         // A fallback must give the same tickers.
-        let same_tickers = match &tickers {
-            Some(TickerSource::Listed(written)) => TickerSource::Listed(written.clone()),
-            _ => TickerSource::NamedBy(of_sectors.clone()),
-        };
+        let same_tickers = TickerSource::NamedBy(of_sectors.clone());
         match history {
             HistoryForm::Sector => vec![by_sector(), each_ticker(Endpoint::SignalsHistory, same_tickers)],
             HistoryForm::Batched => {
@@ -153,7 +150,6 @@ impl Validator {
             HistoryForm::Ticker | HistoryForm::Latest => {
                 let is_latest = history == HistoryForm::Latest;
                 let endpoint = if is_latest { Endpoint::Signals } else { Endpoint::SignalsHistory };
-                // Of the tickers of sectors, those that are named as well are a filter.
                 let list = if sectors.is_empty() {
                     tickers.unwrap_or(TickerSource::NamedBy(naming))
                 } else {
@@ -182,6 +178,29 @@ impl Validator {
         let tolerance = tolerance.as_deref().copied().unwrap_or(default.tolerance);
         let order = definition.sentiment.order.as_deref();
         Conventions { whole, tolerance, oldest_first: order.map(|order| *order == ListOrder::OldestFirst) }
+    }
+
+    /// The requests for the tickers that are named beside sectors.
+    pub(super) fn further(definition: &Definition, excluded: &BTreeSet<Ticker>) -> Vec<Request> {
+        let signals = &definition.signals;
+        if signals.sectors.is_none() || form_of(signals) == HistoryForm::Batched {
+            return Vec::new();
+        }
+        let listed = listed_tickers(definition).map_or(&[][..], |(_, tickers)| tickers);
+        let tickers = listed.iter().filter(|ticker| !excluded.contains(ticker));
+        if kind_of(definition) == DatasetKind::News {
+            return tickers.map(|ticker| Request::of_ticker(Endpoint::NewsArticles, ticker.clone())).collect();
+        }
+        let is_latest = form_of(signals) == HistoryForm::Latest;
+        let endpoint = if is_latest { Endpoint::Signals } else { Endpoint::SignalsHistory };
+        // Problems of the pairs are told with those of the sectors.
+        let pairs = Self { problems: Vec::new(), flawed: BTreeSet::new() }.pairs(signals);
+        let of_ticker = |ticker: &Ticker| {
+            let of_pair =
+                |&(period, regime): &(Period, Regime)| Request::of_series(endpoint, ticker.clone(), period, regime);
+            pairs.iter().map(of_pair).collect::<Vec<_>>()
+        };
+        tickers.flat_map(of_ticker).collect()
     }
 
     /// The articles of each ticker that the definition names.
@@ -213,7 +232,6 @@ impl Validator {
             .into_iter()
             .map(|sector| Request::of_sector(sector, Period::default(), Regime::default()))
             .collect();
-        // Of the tickers of sectors, those that are named as well are a filter.
         let tickers = named.filter(|_| naming.is_empty()).unwrap_or(TickerSource::NamedBy(naming));
         let list = RequestList::EachTicker(without(tickers, excluded), Vec::new());
         OperationRequests { endpoint: Endpoint::NewsArticles, list, excluded: excluded.clone() }

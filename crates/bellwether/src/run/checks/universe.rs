@@ -9,7 +9,7 @@ use super::{Check, CheckOutcome, Checking, Listing};
 use crate::archive::View;
 use crate::error::Result;
 use crate::interface::{Period, Regime, Ticker};
-use crate::plan::{Plan, RequestList, TickerSource};
+use crate::plan::{Plan, Request, RequestList, TickerSource};
 use crate::run::names::{in_words, list};
 use crate::run::scope::archived_scope;
 use crate::tables::SeriesKey;
@@ -73,14 +73,19 @@ enum AskedByBoth {
 
 impl AskedByBoth {
     /// None if they cannot be compared.
-    fn of(before: &Plan, now: &Plan) -> Option<Self> {
-        if before.alternatives == now.alternatives {
+    fn of(plan_before: &Plan, plan_now: &Plan) -> Option<Self> {
+        let (before, now) = (plan_before, plan_now);
+        if before.alternatives == now.alternatives && before.further == now.further {
             return Some(Self::All);
         }
         match (&before.alternatives.first()?.list, &now.alternatives.first()?.list) {
             (RequestList::Listed(before), RequestList::Listed(now)) => {
-                let now: HashSet<String> = now.iter().map(ToString::to_string).collect();
-                Some(Self::Requests(before.iter().map(ToString::to_string).filter(|it| now.contains(it)).collect()))
+                let words = |requests: &[Request], further: &[Request]| -> HashSet<String> {
+                    requests.iter().chain(further).map(ToString::to_string).collect()
+                };
+                let (mut asked, now) = (words(before, &plan_before.further), words(now, &plan_now.further));
+                asked.retain(|request| now.contains(request));
+                Some(Self::Requests(asked))
             }
             (RequestList::EachTicker(tickers, pairs), RequestList::EachTicker(tickers_now, pairs_now)) => {
                 let tickers = match (tickers, tickers_now) {

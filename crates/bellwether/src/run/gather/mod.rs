@@ -105,7 +105,8 @@ impl<'a> Gathering<'a> {
 
     /// Makes all requests of the plan.
     pub(super) async fn gather(mut self) -> Result<Gathered> {
-        let (scope, signals) = self.signals().await?;
+        let (scope, mut signals) = self.signals().await?;
+        signals.tickers.extend(self.further().await?);
         if !self.plan.of_each_ticker.is_empty() {
             let tickers = self.news_tickers(&signals.tickers).await?;
             for &endpoint in &self.plan.of_each_ticker {
@@ -175,6 +176,22 @@ impl<'a> Gathering<'a> {
             }
         }
         Err(self.no_operation(&lacking, unlisted.map(|endpoint| format!("no list of tickers for {endpoint}"))))
+    }
+
+    /// Fetches the tickers that are named beside sectors. Returns those that the answers name.
+    async fn further(&mut self) -> Result<BTreeSet<Ticker>> {
+        let requests = self.plan.further.clone();
+        let Some(first) = requests.first() else { return Ok(BTreeSet::new()) };
+        Ok(match self.run_stage(stage_of(first.endpoint), requests.clone()).await? {
+            WaveOutcome::NotOffered(gone) => {
+                self.lacking.push(gone.in_words());
+                BTreeSet::new()
+            }
+            WaveOutcome::Offered { named, .. } => {
+                self.demand(false, &requests, Vec::new());
+                named
+            }
+        })
     }
 
     /// Reports sectors without tickers in the archive, which the fallback operation would need.
