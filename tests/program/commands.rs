@@ -173,7 +173,7 @@ fn doctor_finds_each_problem_and_gives_a_hint() {
     let place = Place::new();
     place.define("demo", DEMO);
     let healthy = place.run(["doctor", "demo"]).expect_success().stdout;
-    for check in ["definition", "signals address", "news address", "operations", "clock", "disk", "archive"] {
+    for check in ["definition", "signals address", "news address", "answers", "clock", "disk", "archive"] {
         assert!(healthy.contains(check), "{check}: {healthy}");
     }
     assert!(!healthy.contains("failed") && !healthy.contains("warning"), "{healthy}");

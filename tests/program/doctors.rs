@@ -111,11 +111,11 @@ fn a_service_is_asked_for_its_sectors() {
     ];
     assert_eq!(sectors, format!("sectors = {all:?}"));
     let healthy = of(&place, &["doctor", "mine"], &key).expect_success().stdout;
-    assert!(healthy.contains("\nok       sectors          signals of `communication-services`, "), "{healthy}");
+    assert!(healthy.contains("\nok       answers          signals-history-all: 500 histories with "), "{healthy}");
     let text = format!("[source]\n{}[signals]\nsectors = [\"tech\", \"utilities\"]\n", service.source);
     place.define("it", &text);
     let found = of(&place, &["doctor", "it"], &key).failed_with(1).stdout;
-    assert!(found.contains("failed   sectors          no signals of `tech`\n"), "{found}");
+    assert!(found.contains("failed   missing          no signals for sector `tech`"), "{found}");
 }
 
 #[test]
@@ -161,7 +161,10 @@ fn the_sectors_and_tickers_of_a_service_are_listed() {
 #[test]
 fn a_proxy_in_use_is_named_also_when_it_works() {
     let place = Place::new();
-    let service = TlsService::start(|target| if target.starts_with("/a/") { "{\"A\":{}}" } else { "[]" });
+    let service = TlsService::start(|target| match target.starts_with("/a/") {
+        true => "{\"A\":[{\"date\":\"2026-11-20\",\"signal\":\"buy\",\"confidence\":0.5}]}",
+        false => "[]",
+    });
     let proxy = Proxy::start(Some(service.address));
     let addresses = "base_url = \"https://vendor.example/a\"\nsentiment_base_url = \"https://vendor.example/b\"\n";
     place.define("it", &format!("[source]\n{addresses}{REST}"));
@@ -172,6 +175,39 @@ fn a_proxy_in_use_is_named_also_when_it_works() {
     let named = format!("through the proxy `{}`", proxy.address);
     assert_eq!(outcome.stdout.matches(&named).count(), 2, "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("S3CRET"), "{}", outcome.stdout);
+}
+
+#[test]
+fn what_a_run_says_of_answers_doctor_says_before() {
+    let key = [("BELLWETHER_API_KEY", "demo")];
+    let history = |entry: &str| {
+        format!(
+            "{{\"XOM\":{{\"ticker\":\"XOM\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[{entry}]}}}}"
+        )
+    };
+    let good = "{\"date\":\"2026-11-20\",\"signal\":\"buy\",\"confidence\":0.5}";
+    let bodies = [
+        (history(good), "[]", None),
+        (history(&good.replace("buy", "hold")), "[]", Some("unknown signal `hold`, at `/XOM/predictions/0`")),
+        ("{}".to_owned(), "[]", Some("no signals for sector `utilities`")),
+        ("[1]".to_owned(), "[]", Some("expected an object whose keys are tickers, found `[`")),
+        (history(good), "{", Some("expected an array, found `{`")),
+    ];
+    for (signals, news, expected) in bodies {
+        let place = Place::new();
+        let body = signals.clone();
+        let service = Scripted::start(move |request| {
+            json("200 OK", if request.target.starts_with("/a/") { &body } else { news })
+        });
+        place.define("it", &format!("[source]\n{}{REST}", service.source()));
+        let doctor = of(&place, &["doctor", "it", "--json"], &key);
+        let run = of(&place, &["run", "it", "-q"], &key);
+        assert_eq!(doctor.code == Some(0), run.code == Some(0), "{signals}: {}{}", doctor.stdout, run.stderr);
+        let expected = expected.unwrap_or("signals-history-all: 1 history with 1 record; news_articles: 0 records");
+        assert!(doctor.stdout.contains(expected), "{expected}: {}", doctor.stdout);
+        assert!(run.code == Some(0) || run.stderr.contains(expected), "{expected}: {}", run.stderr);
+        assert!(!place.file("output/archive/vendor").join("run").exists(), "nothing is kept of what doctor asked");
+    }
 }
 
 /// What is done to a project that a run then refuses.

@@ -204,7 +204,7 @@ impl Vendor {
                 rows.push(format!("{session},{ticker},1.0,{close}"));
             }
         }
-        rows.push(format!("{},not a ticker,1.0,12", self.sessions[3]));
+        rows.push(format!("{},no ticker has so many letters,1.0,12", self.sessions[3]));
         rows
     }
 

@@ -54,6 +54,14 @@ pub(super) fn check(max_share: f64, answers: &[Arc<AnswerRecord>], run: &SealedR
     Err(Error::new(ErrorKind::Checks, what).with_hint(hint).with_reasons(reasons(answers, run)?))
 }
 
+/// The same for a few answers, which nobody keeps.
+pub(super) fn check_sample(max_share: f64, answers: &[Arc<AnswerRecord>], run: &SealedRun) -> Result<()> {
+    let Some(rejected) = above(max_share, answers, &run.requests()?) else { return Ok(()) };
+    let what = format!("rejected {rejected}, above the limit of {}", percent(max_share));
+    let hint = "`[source]` can say how the vendor differs; to allow more, raise `max_share` in `[rejects]`";
+    Err(Error::new(ErrorKind::Checks, what).with_hint(hint).with_reasons(reasons(answers, run)?))
+}
+
 /// The operations with more than a share of rejected records or series, by the answers and by the requests as they were
 /// settled: `9 of 10 records and 9 of 10 series of signals-history-all`, and so on; `None` if there are none.
 fn above(max_share: f64, answers: &[Arc<AnswerRecord>], settled: &[RequestRecord]) -> Option<String> {

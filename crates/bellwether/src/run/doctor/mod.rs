@@ -3,8 +3,8 @@
 //! What a run would refuse before its first request, a check finds. Each is bounded in time and independent of the others,
 //! as far as it can be. Nothing is written but a small object in the store, which is removed again.
 
+mod answers;
 mod local;
-mod sectors;
 mod service;
 
 use std::path::PathBuf;

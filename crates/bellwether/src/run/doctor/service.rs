@@ -1,10 +1,10 @@
 //! The key, the way to the service, its operations and its clock; the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
-use super::{Diagnosis, DoctorOptions, Health, sectors};
+use super::{Diagnosis, DoctorOptions, Health, answers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
 use crate::fetch::{Addresses, Client, ResponseHead, is_absence};
@@ -64,21 +64,26 @@ pub(super) async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diag
     found
 }
 
-/// Whether both addresses answer, which operations the service offers, and its clock.
+/// Whether both addresses answer, what they answer, and their clock.
 async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: &DoctorOptions) -> Vec<Diagnosis> {
     let shown = [addresses.signals.clone(), addresses.sentiment.clone()];
     let client = match Client::new(addresses, key, brief(plan.limits), options.clock, options.data.join("evidence")) {
         Ok(client) => client,
         Err(error) => return vec![Diagnosis::of_error("connection", &error)],
     };
-    let mut found = Vec::new();
-    let mut heads: BTreeMap<Endpoint, ResponseHead> = BTreeMap::new();
-    let mut skew = None;
+    let (mut found, mut skew, mut is_reached) = (Vec::new(), None, true);
     for (base, name, address) in
         [(Base::Signals, "signals address", &shown[0]), (Base::Sentiment, "news address", &shown[1])]
     {
-        let mut failure = None;
-        for request in Endpoint::ALL.into_iter().filter(|it| it.base() == base).map(|it| sample(plan, it)) {
+        let (mut failure, mut heads) = (None, BTreeMap::new());
+        let needed = needed_operations(plan, base);
+        // What is not needed is asked for all the same if nothing is: the address may be wrong.
+        let asked = if needed.is_empty() {
+            vec![Endpoint::ALL.into_iter().find(|it| it.base() == base)]
+        } else {
+            needed.iter().copied().map(Some).collect()
+        };
+        for request in asked.into_iter().flatten().map(|endpoint| sample(plan, endpoint)) {
             let asked_at = options.clock.now();
             match client.probe(&request).await {
                 Ok(head) => {
@@ -96,47 +101,43 @@ async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: 
         let tls = if address.scheme() == "https" { ", certificate ok" } else { "" };
         found.push(match failure {
             // Nothing of it is asked for.
-            Some(error) if needed_operations(plan, base).is_empty() => {
+            Some(error) if needed.is_empty() => {
                 let Diagnosis { found, remedy, .. } = Diagnosis::of_error(name, &error);
                 Diagnosis { health: Health::Warning, found, remedy, check: name }
             }
             Some(error) => {
-                heads.retain(|endpoint, _| endpoint.base() != base);
+                is_reached = false;
                 Diagnosis::of_error(name, &error)
             }
             None => Diagnosis::ok(name, format!("{address} answers{proxy}{tls}")),
         });
     }
-    if !heads.is_empty() {
-        found.extend(operations(plan, &heads));
-        let is_offered =
-            |endpoint: &Endpoint| heads.get(endpoint).is_some_and(|head| (200..300).contains(&head.status));
-        if plan.alternatives.iter().map(|operation| operation.endpoint).find(is_offered)
-            == Some(Endpoint::SignalsHistoryAll)
-        {
-            found.extend(sectors::diagnosis(plan, &client).await);
-        }
+    if is_reached {
+        found.extend(answers::diagnoses(plan, &client, options).await);
+    }
+    if skew.is_some() || is_reached {
         found.push(clock(skew));
     }
     found
 }
 
-/// The operations of an address that a run could not do without.
+/// The operations of an address that a run uses, with those that may replace them.
 fn needed_operations(plan: &Plan, base: Base) -> Vec<Endpoint> {
-    let all = plan.alternatives.iter().map(|operation| operation.endpoint).chain(plan.of_each_ticker.iter().copied());
-    all.filter(|endpoint| endpoint.base() == base).collect()
+    let further = plan.further.first().map(|request| request.endpoint);
+    let alternatives = plan.alternatives.iter().map(|operation| operation.endpoint);
+    let all: BTreeSet<Endpoint> = alternatives.chain(further).chain(plan.of_each_ticker.iter().copied()).collect();
+    all.into_iter().filter(|endpoint| endpoint.base() == base).collect()
 }
 
 /// That an address is not the service's, as a run says it: it has no operation, or answers with web pages.
 fn wrong_address(plan: &Plan, client: &Client, base: Base, heads: &BTreeMap<Endpoint, ResponseHead>) -> Option<Error> {
-    let of_base = || heads.iter().filter(|(endpoint, _)| endpoint.base() == base);
-    let is_of_service = |head: &ResponseHead| !is_missing(head) && !is_redirect(head) && !head.is_page;
-    if of_base().any(|(_, head)| is_of_service(head)) {
+    let is_redirect = |head: &ResponseHead| (300..400).contains(&head.status);
+    let is_of_service = |head: &ResponseHead| !is_absence(head.status) && !is_redirect(head) && !head.is_page;
+    if heads.values().any(is_of_service) {
         return None;
     }
-    let needed = needed_operations(plan, base);
-    let (&endpoint, head) = of_base().find(|(endpoint, _)| needed.contains(endpoint)).or_else(|| of_base().next())?;
-    let lacking: Vec<&str> = needed.iter().map(|it| it.as_str()).collect();
+    let (&endpoint, head) = heads.iter().next()?;
+    let lacking: Vec<&str> = needed_operations(plan, base).iter().map(|it| it.as_str()).collect();
     let lacking = if lacking.is_empty() { "any operation".to_owned() } else { lacking.join(", ") };
     let (address, setting) = (client.address(endpoint), base.setting());
     Some(match head.is_page {
@@ -146,14 +147,6 @@ fn wrong_address(plan: &Plan, client: &Client, base: Base, heads: &BTreeMap<Endp
         }
         false => error::wrong_address(&address, head.status, setting, &lacking),
     })
-}
-
-fn is_missing(head: &ResponseHead) -> bool {
-    is_absence(head.status)
-}
-
-fn is_redirect(head: &ResponseHead) -> bool {
-    (300..400).contains(&head.status)
 }
 
 /// A request of an operation, as small as the definition allows.
@@ -167,65 +160,13 @@ fn sample(plan: &Plan, endpoint: Endpoint) -> Request {
         RequestList::EachTicker(TickerSource::Listed(tickers), _) => tickers.first().cloned(),
         _ => None,
     });
-    let ticker = || written.or_else(|| SAMPLE.parse::<Ticker>().ok());
+    let further = plan.further.first().and_then(|request| request.ticker.clone());
+    let ticker = || written.or(further).or_else(|| SAMPLE.parse::<Ticker>().ok());
     match own.into_iter().find(|request| request.endpoint == endpoint) {
         Some(request) => request,
         None if endpoint.is_of_one_ticker() => Request { ticker: ticker(), ..Request::bare(endpoint) },
         None => Request::bare(endpoint),
     }
-}
-
-/// Whether the service offers the operations that the definition needs; nothing for an address that does not answer.
-fn operations(plan: &Plan, heads: &BTreeMap<Endpoint, ResponseHead>) -> Option<Diagnosis> {
-    const CHECK: &str = "operations";
-    let is_offered = |endpoint: &Endpoint| heads.get(endpoint).is_some_and(|head| !is_missing(head));
-    let list = |endpoints: &[Endpoint]| endpoints.iter().map(|it| it.as_str()).collect::<Vec<_>>().join(", ");
-    let broken: Vec<Endpoint> =
-        heads.iter().filter(|(_, head)| head.status >= 500).map(|(endpoint, _)| *endpoint).collect();
-    // Each base address that answers has all of its operations here.
-    let is_asked = |endpoint: &Endpoint| heads.contains_key(endpoint);
-    let missing: Vec<Endpoint> =
-        plan.of_each_ticker.iter().copied().filter(|it| is_asked(it) && !is_offered(it)).collect();
-    let operations = || plan.alternatives.iter().map(|operation| operation.endpoint).filter(is_asked);
-    let (usual, used) = (operations().next(), operations().find(is_offered));
-    let refused = used.iter().chain(&plan.of_each_ticker).find_map(|endpoint| {
-        let head = heads.get(endpoint).filter(|head| !is_missing(head))?;
-        (300..500).contains(&head.status).then_some((*endpoint, head.status))
-    });
-    let remedy = "ask the vendor what replaced it, or change `history` or `[sentiment]` in the definition";
-    Some(match (usual, used) {
-        (Some(usual), None) => {
-            Diagnosis::failure(CHECK, format!("the service does not offer {}", usual.as_str()), remedy)
-        }
-        _ if !missing.is_empty() => {
-            Diagnosis::failure(CHECK, format!("the service does not offer {}", list(&missing)), remedy)
-        }
-        _ if let Some((endpoint, status)) = refused => {
-            let found = format!("the service refuses {} with status {status}", endpoint.as_str());
-            Diagnosis::failure(CHECK, found, "check the addresses, the sectors and the tickers of the definition")
-        }
-        _ if !broken.is_empty() => {
-            Diagnosis::warning(CHECK, format!("errors of the service: {}", list(&broken)), "try again later")
-        }
-        (Some(usual), Some(used)) if usual != used => {
-            let found = format!("the service does not offer {}; {} is used instead", usual.as_str(), used.as_str());
-            Diagnosis::warning(CHECK, found, "choose it with `history` in `[signals]`")
-        }
-        _ => {
-            let asked: Vec<Endpoint> = Endpoint::ALL.into_iter().filter(is_asked).collect();
-            let (here, gone): (Vec<_>, Vec<_>) = asked.iter().copied().partition(is_offered);
-            let all = if asked.len() == Endpoint::ALL.len() { "all " } else { "" };
-            Diagnosis::ok(
-                CHECK,
-                match gone.is_empty() {
-                    true => format!("the service offers {all}{} of the interface", asked.len()),
-                    false => {
-                        format!("{} of {}; the service does not offer {}", here.len(), asked.len(), list(&gone))
-                    }
-                },
-            )
-        }
-    })
 }
 
 fn clock(skew: Option<TimeDelta>) -> Diagnosis {

@@ -76,6 +76,8 @@ pub(super) struct Gathering<'a> {
     lacking: Vec<String>,
     notes: Vec<String>,
     timings: Vec<Timing>,
+    /// The most tickers that are asked for, of those that the service names.
+    most_tickers: usize,
 }
 
 impl<'a> Gathering<'a> {
@@ -100,7 +102,13 @@ impl<'a> Gathering<'a> {
             lacking: Vec::new(),
             notes,
             timings: Vec::new(),
+            most_tickers: usize::MAX,
         }
+    }
+
+    /// The same for a few tickers of those that the service names.
+    pub(super) fn asking_for(self, most_tickers: usize) -> Self {
+        Self { most_tickers, ..self }
     }
 
     /// Makes all requests of the plan.
@@ -138,7 +146,7 @@ impl<'a> Gathering<'a> {
                 RequestList::Listed(_) => Vec::new(),
                 RequestList::EachTicker(..) if !known.is_empty() => {
                     self.lack(&sectors, &lacking, operation.endpoint)?;
-                    known.iter().cloned().collect()
+                    known.iter().take(self.most_tickers).cloned().collect()
                 }
                 RequestList::EachTicker(list, _) => match self.list(list).await? {
                     Ok(tickers) => tickers,
@@ -244,7 +252,7 @@ impl<'a> Gathering<'a> {
         let gone = match self.run_stage("tickers", requests.clone()).await? {
             WaveOutcome::Offered { named, .. } => {
                 self.demanded.extend(requests);
-                return Ok(Ok(named.into_iter().collect()));
+                return Ok(Ok(named.into_iter().take(self.most_tickers).collect()));
             }
             WaveOutcome::NotOffered(gone) => gone,
         };
@@ -255,7 +263,7 @@ impl<'a> Gathering<'a> {
         let naming = gone.endpoint;
         let tickers = some_of("ticker", known.iter());
         self.note(format!("the service no longer offers {naming}: used {tickers}, as listed in the archive"));
-        Ok(Ok(known.into_iter().collect()))
+        Ok(Ok(known.into_iter().take(self.most_tickers).collect()))
     }
 
     /// The tickers to fetch news for.
@@ -263,7 +271,7 @@ impl<'a> Gathering<'a> {
         match &self.plan.news_tickers {
             TickerSource::Signals => {
                 let is_taken = |ticker: &&Ticker| !self.plan.excluded.contains(*ticker);
-                Ok(of_signals.iter().filter(is_taken).cloned().collect())
+                Ok(of_signals.iter().filter(is_taken).take(self.most_tickers).cloned().collect())
             }
             list => self.list(list).await?.map_err(|gone| self.no_operation(&[gone], None)),
         }
