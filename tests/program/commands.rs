@@ -199,15 +199,16 @@ fn doctor_finds_each_problem_and_gives_a_hint() {
     });
     remote(&gone.source());
     let shown = doctor("demo").failed_with(1).stdout;
-    assert!(shown.contains("the service does not offer news_articles"), "{shown}");
+    assert!(shown.contains("is `sentiment_base_url` correct?"), "{shown}");
+    assert!(shown.contains("the service no longer offers news_articles"), "{shown}");
 
     let skewed = Scripted::start(|_| {
         let headers = "Content-Type: application/json\r\nDate: Fri, 20 Nov 2020 21:30:00 GMT\r\n";
         crate::support::scripted::reply("200 OK", headers, b"{\"A\":{}}")
     });
     remote(&skewed.source());
-    let shown = doctor("demo").expect_success().stdout;
-    assert!(shown.contains("warning  clock") && shown.contains("ahead of the service's"), "{shown}");
+    let shown = doctor("demo").failed_with(1).stdout;
+    assert!(shown.contains("failed   clock") && shown.contains("set `clock = \"ours\"` in `[source]`"), "{shown}");
 
     let damaged = published_place();
     let run = crate::support::rows::sealed_run(&damaged);

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::faults::{GOOD, rows, run};
-use crate::support::program::{Outcome, Place};
+use crate::support::program::{DemoService, Outcome, Place};
 use crate::support::rows::{read, sealed_run, texts};
 use crate::support::scripted::{Scripted, ScriptedRequest, Step, json, reply};
 
@@ -494,4 +494,56 @@ fn days_are_counted_back_from_the_day_of_the_run() {
     );
     let shown = run(&place, &service, "", "[filter]\nfrom = \"-2w\"\n").failed_with(2).stderr;
     assert!(shown.contains("`-2w` is not a day") && shown.contains("`-6m`"), "{shown}");
+}
+
+#[test]
+fn the_demo_describes_itself_and_doctor_reads_what_a_vendor_says_of_its_operations() {
+    let place = Place::new();
+    let demo = DemoService::start(&place, &["--today", "2026-11-20", "--change-set", "B"]);
+    let address = demo.address("base_url");
+    let root = address[..address.find("/seed-").expect("a path")].trim_start_matches("http://").to_owned();
+    let words = http_get(&root, "/");
+    assert!(
+        words.contains("base_url = /seed-500/api") && words.contains("GET signals-history-all  sector, period, regime"),
+        "{words}"
+    );
+    let described: serde_json::Value = serde_json::from_str(&http_get(&root, "/openapi.json")).expect("JSON");
+    let paths: Vec<&String> = described["paths"].as_object().expect("paths").keys().collect();
+    assert!(paths.iter().any(|path| *path == "/seed-500/api/signals/{ticker}"), "{paths:?}");
+    assert!(!paths.iter().any(|path| path.ends_with("tickers/available")), "set B has none: {paths:?}");
+
+    let described = |paths: &'static str| {
+        Scripted::start(move |request| match &*request.target {
+            "/openapi.json" => json("200 OK", paths),
+            target if target.ends_with("openapi.json") => json("404 Not Found", "{}"),
+            target if target.starts_with("/a/") => json("200 OK", GOOD),
+            _ => json("200 OK", "[]"),
+        })
+    };
+    for (paths, expected) in [
+        (
+            r#"{"paths":{"/a/signals-history-all":{},"/b/news_articles/{symbol}":{}}}"#,
+            "has all operations that are used",
+        ),
+        (r#"{"paths":{"/signals-history-all":{},"/articles/{symbol}":{}}}"#, "does not have news_articles"),
+    ] {
+        let place = Place::new();
+        let service = described(paths);
+        place.define("it", &format!("[source]\n{}[signals]\nsectors = [\"energy\"]\n", service.source()));
+        let shown =
+            Outcome::of(place.command(["doctor", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success().stdout;
+        let words: String = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(expected), "{expected}: {shown}");
+        assert!(!service.targets().iter().any(|target| target.contains("openapi") && target.contains("demo")));
+    }
+}
+
+/// The body of an answer.
+fn http_get(host: &str, path: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(host).expect("it listens");
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer.split_once("\r\n\r\n").expect("a body").1.to_owned()
 }

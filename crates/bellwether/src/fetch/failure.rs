@@ -208,8 +208,8 @@ impl Failure {
             Self::Skewed(skew) => {
                 Error::new(ErrorKind::Clock, format!("this machine's clock is {skew} that of {host}")).with_hint(
                     "synchronize this machine's clock and run the same command again; nothing was kept that it would have \
-                     dated. If the service's clock is wrong, tell the vendor: with a bucket as store, the bucket's clock counts \
-                     instead",
+                     dated. If the service's clock is wrong, tell the vendor, and set `clock = \"ours\"` in `[source]`; with a \
+                     bucket as store, the bucket's clock counts instead",
                 )
             }
             Self::Refused(_) => service(format!("refused the answer of {host} to `{request}`")).with_source(source),

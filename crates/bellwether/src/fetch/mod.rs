@@ -263,6 +263,30 @@ impl Client {
         Ok(ResponseHead { status, date, is_page })
     }
 
+    /// The paths that the service's own description has, `openapi.json` below the base address or at its root; none without
+    /// one. The key is not sent.
+    pub(crate) async fn described_paths(&self, base: Base) -> Option<Vec<String>> {
+        const MOST_BYTES: usize = 8 << 20;
+        let below = self.below(base, "openapi.json");
+        let root = below.join("/openapi.json").ok()?;
+        for address in [below, root] {
+            let asked = self.http.get(address).header(ACCEPT_ENCODING, "identity").timeout(PROBE_TIMEOUT).send().await;
+            let Ok(mut response) = asked else { return None };
+            let mut body = Vec::new();
+            while let Ok(Some(chunk)) = response.chunk().await {
+                body.extend_from_slice(&chunk);
+                if body.len() > MOST_BYTES {
+                    return None;
+                }
+            }
+            let described: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+            if let Some(paths) = described.as_ref().and_then(|described| described.get("paths")?.as_object()) {
+                return Some(paths.keys().cloned().collect());
+            }
+        }
+        None
+    }
+
     /// Sends a request until there is an answer that can be read, or retrying is of no use.
     ///
     /// `read` gets the body on its own thread as it arrives, once per attempt.

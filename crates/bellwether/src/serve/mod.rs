@@ -22,12 +22,15 @@
 //!
 //! [`Universe::closing_prices`] has a close of every company on each trading day, which no operation gives.
 //!
+//! `/` says in words what the service is, and `/openapi.json` for other tools.
+//!
 //! Lists are newest first; objects are in the order of their symbols.
 //!
 //! [`ArchivedServices`] answer with what an archive knew at an instant, and refuse what no run had asked for.
 
 mod answer;
 mod archived;
+mod description;
 mod key;
 mod question;
 mod refusal;

@@ -13,6 +13,7 @@ use tokio::task::spawn_blocking;
 
 use super::answer::AnswerSource;
 use super::archived::{ArchivedServices, Given};
+use super::description;
 use super::key::Key;
 use super::question::ReceivedRequest;
 use super::refusal::Refusal;
@@ -82,6 +83,11 @@ impl Service {
         }
     }
 
+    /// The operations that it offers.
+    pub(super) fn operations(&self) -> impl Iterator<Item = Endpoint> {
+        Endpoint::ALL.into_iter().filter(|&endpoint| self.change_set.has(endpoint))
+    }
+
     /// The operation at a path: those of signals are under `…/api`, those of sentiment under `…/sentiment`.
     fn route(&self, path: &str) -> Option<Addressed> {
         let (archived, path) = match &self.source {
@@ -108,13 +114,15 @@ impl Service {
                 None => (operation == endpoint.path()).then(String::new),
             }
         };
-        let mut there = Endpoint::ALL.into_iter().filter(|&endpoint| self.change_set.has(endpoint));
-        let (endpoint, symbol) = there.find_map(|endpoint| Some((endpoint, symbol_in(endpoint)?)))?;
+        let (endpoint, symbol) = self.operations().find_map(|endpoint| Some((endpoint, symbol_in(endpoint)?)))?;
         Some(Addressed { endpoint, symbol, archived })
     }
 
     async fn respond(&self, request: Parts) -> Result<Answer, Refusal> {
         let Parts { method, uri, .. } = request;
+        if let Some(described) = description::answer(self, &method, uri.path()) {
+            return Ok(described);
+        }
         let Addressed { endpoint, symbol, archived } = self.route(uri.path()).ok_or(Refusal::NotFound)?;
         if method != Method::GET {
             return Err(Refusal::MethodNotAllowed);

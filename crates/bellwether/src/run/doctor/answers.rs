@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Diagnosis, DoctorOptions};
+use super::{CLOCK, Diagnosis, DoctorOptions};
 use crate::archive::{AnswerRecord, Archive, Interrupted, NewRun, Unfinished, View, of_service};
 use crate::disk::remove;
 use crate::error::{ErrorKind, Result};
@@ -25,8 +25,7 @@ const CHECK: &str = "answers";
 pub(super) async fn diagnoses(plan: &Plan, client: &Client, options: &DoctorOptions) -> Vec<Diagnosis> {
     match answered(plan, client, options).await {
         Ok(found) => found,
-        // The check of the clock says so.
-        Err(error) if error.kind() == ErrorKind::Clock => Vec::new(),
+        Err(error) if error.kind() == ErrorKind::Clock => vec![Diagnosis::of_error(CLOCK, &error)],
         Err(error) => vec![Diagnosis::of_error(CHECK, &error)],
     }
 }

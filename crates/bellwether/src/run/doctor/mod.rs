@@ -18,6 +18,9 @@ use crate::error::{Error, Result};
 use crate::plan::{Plan, StoreUrl};
 use crate::time::Clock;
 
+/// The check of the clock.
+const CLOCK: &str = "clock";
+
 /// The result of a check.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Diagnosis {

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::TimeDelta;
 
-use super::{Diagnosis, DoctorOptions, Health, answers};
+use super::{CLOCK, Diagnosis, DoctorOptions, Health, answers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
-use crate::fetch::{Addresses, Client, ResponseHead, is_absence};
+use crate::fetch::{Addresses, Client, ClockTrust, ResponseHead, is_absence};
 use crate::interface::{Base, Endpoint, Ticker};
 use crate::key::ApiKey;
 use crate::plan::{Plan, Request, RequestList, Source, TickerSource};
@@ -68,7 +68,9 @@ pub(super) async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diag
 async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: &DoctorOptions) -> Vec<Diagnosis> {
     let shown = [addresses.signals.clone(), addresses.sentiment.clone()];
     let client = match Client::new(addresses, key, brief(plan.limits), options.clock, options.data.join("evidence")) {
-        Ok(client) => client,
+        // With a store, its clock counts.
+        Ok(client) if options.store.is_some() || plan.store.is_some() => client,
+        Ok(client) => client.trusting(ClockTrust::Unconfirmed),
         Err(error) => return vec![Diagnosis::of_error("connection", &error)],
     };
     let (mut found, mut skew, mut is_reached) = (Vec::new(), None, true);
@@ -114,11 +116,51 @@ async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: 
     }
     if is_reached {
         found.extend(answers::diagnoses(plan, &client, options).await);
+        found.extend(described(plan, &client).await);
     }
-    if skew.is_some() || is_reached {
+    if (skew.is_some() || is_reached) && found.iter().all(|diagnosis| diagnosis.check != CLOCK) {
         found.push(clock(skew));
     }
     found
+}
+
+/// Whether the service's own description has the operations that a run uses; nothing if it has none.
+async fn described(plan: &Plan, client: &Client) -> Option<Diagnosis> {
+    const CHECK: &str = "description";
+    let used =
+        plan.alternatives.iter().map(|operation| operation.endpoint).take(1).chain(plan.of_each_ticker.iter().copied());
+    let used: BTreeSet<Endpoint> = used.collect();
+    let (mut lacking, mut is_described) = (Vec::new(), false);
+    for base in [Base::Signals, Base::Sentiment] {
+        let of_base: Vec<Endpoint> = used.iter().copied().filter(|endpoint| endpoint.base() == base).collect();
+        if of_base.is_empty() {
+            continue;
+        }
+        let Some(paths) = client.described_paths(base).await else { continue };
+        is_described = true;
+        let has = |endpoint: &Endpoint| {
+            let address = client.address(*endpoint);
+            // The name of the placeholder is the vendor's.
+            let parts = |path: &str| -> Vec<String> {
+                let is_placeholder = |part: &str| part.starts_with('{') && part.ends_with('}');
+                let parts = path.split('/').filter(|part| !part.is_empty());
+                parts.map(|part| if is_placeholder(part) { "{}".to_owned() } else { part.to_owned() }).collect()
+            };
+            let wanted = parts(&address);
+            paths.iter().map(|path| parts(path)).any(|path| !path.is_empty() && wanted.ends_with(&path))
+        };
+        lacking.extend(of_base.into_iter().filter(|endpoint| !has(endpoint)).map(Endpoint::as_str));
+    }
+    if !is_described {
+        return None;
+    }
+    Some(match lacking.is_empty() {
+        true => Diagnosis::ok(CHECK, "`openapi.json` of the service has all operations that are used"),
+        false => {
+            let found = format!("`openapi.json` of the service does not have {}", lacking.join(", "));
+            Diagnosis::warning(CHECK, found, "say where they are with `[source.paths]`, or choose others")
+        }
+    })
 }
 
 /// The operations of an address that a run uses, with those that may replace them.
@@ -170,18 +212,17 @@ fn sample(plan: &Plan, endpoint: Endpoint) -> Request {
 }
 
 fn clock(skew: Option<TimeDelta>) -> Diagnosis {
-    const CHECK: &str = "clock";
-    let Some(skew) = skew else { return Diagnosis::none(CHECK, "the service sends no time") };
+    let Some(skew) = skew else { return Diagnosis::none(CLOCK, "the service sends no time") };
     let seconds = skew.num_seconds().unsigned_abs();
     // Whole seconds, rounded down.
     match skew.abs() > MOST_SKEW {
         true => {
             let which = if skew > TimeDelta::zero() { "behind" } else { "ahead of" };
             let found = format!("this clock is {} {which} the service's", count_of(seconds, "second", "seconds"));
-            Diagnosis::warning(CHECK, found, "synchronize it: observations are dated by it")
+            Diagnosis::warning(CLOCK, found, "synchronize it: observations are dated by it")
         }
         false => {
-            Diagnosis::ok(CHECK, format!("within {} of the service's", count_of(seconds.max(1), "second", "seconds")))
+            Diagnosis::ok(CLOCK, format!("within {} of the service's", count_of(seconds.max(1), "second", "seconds")))
         }
     }
 }
