@@ -82,6 +82,7 @@ class Dates(TypedDict, total=False):
     """How to convert dates with an offset to naive dates, for signals, articles and historical sentiment."""
 
     naive: str | None
+    per: Literal["date", "day"] | None
 
 
 #: The signals to include in the dataset.

@@ -547,3 +547,57 @@ fn http_get(host: &str, path: &str) -> String {
     stream.read_to_string(&mut answer).expect("it answers");
     answer.split_once("\r\n\r\n").expect("a body").1.to_owned()
 }
+
+#[test]
+fn a_time_of_generation_is_no_other_signal_if_a_day_has_one() {
+    let place = Place::new();
+    let fetch = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let now = std::sync::Arc::clone(&fetch);
+    // Each answer stamps every day anew; today's signal changes during the day.
+    let service = Scripted::of_histories(move |_| {
+        let fetch = now.load(std::sync::atomic::Ordering::Relaxed);
+        let entry = |day: usize, hour: usize, confidence: f64| {
+            format!(
+                "{{\"date\":\"2026-10-{day:02}T{hour:02}:3{fetch}:07.12345{fetch}Z\",\"signal\":\"buy\",\"confidence\":{confidence}}}"
+            )
+        };
+        let mut entries = vec![entry(7, 14, 0.5 + fetch as f64 / 8.0), entry(6, 20, 0.25), entry(5, 20, 0.25)];
+        if fetch == 2 {
+            // Two of the day, the later one first.
+            entries.insert(0, entry(7, 20, 0.875));
+        }
+        let body = format!(
+            "{{\"XOM\":{{\"ticker\":\"XOM\",\"regime\":\"neutral\",\"period\":\"15d\",\"predictions\":[{}]}}}}",
+            entries.join(",")
+        );
+        json("200 OK", &body)
+    });
+    let rest = "[dates]\nnaive = \"America/New_York\"\nper = \"day\"\n";
+    let mut changes = Vec::new();
+    for number in 0..3 {
+        fetch.store(number, std::sync::atomic::Ordering::Relaxed);
+        let outcome = run(&place, &service, "", &format!("{rest}[checks]\nrewritten = 0.4\n")).expect_success();
+        let line = outcome.stdout.lines().find(|line| line.starts_with("changes")).expect("changes").to_owned();
+        changes.push(line.trim_start_matches("changes").trim().to_owned());
+    }
+    let [first, then] = ["3 added, 0 revised, 0 withdrawn", "0 added, 1 revised, 0 withdrawn"];
+    assert_eq!(changes, [first, then, then]);
+    let rows = read(&place.file("output/datasets/it/latest/it.parquet"));
+    let dates = ["2026-10-05T00:00:00", "2026-10-06T00:00:00", "2026-10-07T00:00:00"];
+    assert_eq!(texts(&rows, "date"), dates.map(|date| Some(date.to_owned())));
+    assert_eq!(texts(&rows, "confidence"), ["0.25", "0.25", "0.875"].map(|value| Some(value.to_owned())));
+    place.run(["build", "it", "--vintage", "first", "--output", "first.parquet"]).expect_success();
+    let first = read(&place.file("first.parquet"));
+    assert_eq!(texts(&first, "confidence"), ["0.25", "0.25", "0.5"].map(|value| Some(value.to_owned())));
+    // Without the key, a run says what is odd.
+    let place = Place::new();
+    let entries: Vec<String> = (1..=20)
+        .filter(|day| ![3, 4, 10, 11, 17, 18].contains(day))
+        .map(|day| format!("{{\"date\":\"2026-10-{day:02}T00:{day:02}:07Z\",\"signal\":\"buy\",\"confidence\":0.5}}"))
+        .collect();
+    let body = format!("{{\"XOM\":[{}]}}", entries.join(","));
+    let service = Scripted::of_histories(move |_| json("200 OK", &body));
+    let shown = run(&place, &service, "", "[dates]\nnaive = \"America/New_York\"\n").expect_success().stdout;
+    assert!(shown.contains("1 ticker is dated at many times of day") && shown.contains("`per = \"day\"`"), "{shown}");
+    assert!(shown.contains("there are signals of Sundays and none of Fridays"), "{shown}");
+}

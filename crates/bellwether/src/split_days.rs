@@ -18,6 +18,8 @@ const TIMES: usize = 4;
 pub(crate) struct TimesOfDay {
     /// By ticker number; more than [`TIMES`] are those of signals within a day.
     of_tickers: Vec<Vec<i64>>,
+    /// The number of signals by weekday, from Monday on.
+    weekdays: [u64; 7],
 }
 
 impl TimesOfDay {
@@ -26,10 +28,21 @@ impl TimesOfDay {
         if self.of_tickers.len() <= ticker {
             self.of_tickers.resize_with(ticker + 1, Vec::new);
         }
+        self.weekdays[(micros.div_euclid(MICROS_PER_DAY) + 3).rem_euclid(7) as usize] += 1;
         let (times, time) = (&mut self.of_tickers[ticker], micros.rem_euclid(MICROS_PER_DAY));
         if times.len() <= TIMES && !times.contains(&time) {
             times.push(time);
         }
+    }
+
+    /// Whether all days seem to be a day early: there are signals of Sundays, and none of Fridays.
+    pub(crate) fn are_early(&self) -> bool {
+        self.weekdays[6] > 0 && self.weekdays[4] == 0
+    }
+
+    /// The tickers that are dated at many times of day.
+    pub(crate) fn many(&self) -> u64 {
+        self.of_tickers.iter().filter(|times| times.len() > TIMES).count() as u64
     }
 
     /// Whether some tickers have no time of day in common with most others.

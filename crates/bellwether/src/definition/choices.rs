@@ -81,6 +81,15 @@ choice! {
 }
 
 choice! {
+    /// What has one signal at most.
+    DatesPer, "value":
+    /// Each date.
+    Date = "date",
+    /// Each day: the last of the day counts.
+    Day = "day",
+}
+
+choice! {
     /// The order of a list of articles.
     ListOrder, "order":
     /// The newest comes first.

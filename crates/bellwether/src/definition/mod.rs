@@ -36,8 +36,8 @@ use crate::interface::{Period, Regime, Sector, Signal, Ticker};
 pub(crate) use address::Address;
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
-    Added, Availability, Compression, DatasetKind, Duplicates, Format, HistoryForm, Layout, ListOrder, NewsSource,
-    OnFinding, Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage,
+    Added, Availability, Compression, DatasetKind, DatesPer, Duplicates, Format, HistoryForm, Layout, ListOrder,
+    NewsSource, OnFinding, Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage,
 };
 pub use confidence::Confidence;
 pub use cron::Cron;
@@ -265,6 +265,10 @@ pub(crate) struct DatesSection {
     /// written. A date without an offset is assumed to be on that clock. If two signals of a series get the same date,
     /// the earlier one is kept. Default: `utc`.
     pub naive: Option<Placed<NaiveRule>>,
+    /// What has one signal of a series at most: `date`, or `day` where the service stamps signals with the time at which it
+    /// made them. Then the last of a day counts, with the day on the clock of `naive` as its date, and the archive keeps no
+    /// time of day. Default: `date`.
+    pub per: Option<Placed<DatesPer>>,
 }
 
 /// The trading days, which `max_age`, `live_within`, `status`, `audit quality` and a `lag` in trading days count, and the

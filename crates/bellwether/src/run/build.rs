@@ -30,7 +30,7 @@ use crate::export::{
     built_before, version_before,
 };
 use crate::interface::Ticker;
-use crate::plan::{AdHoc, Format, Plan, RowKind, Shape, StoreUrl};
+use crate::plan::{AdHoc, Format, NaiveRule, Plan, RowKind, Shape, StoreUrl};
 use crate::process::cancel;
 use crate::process::trace::work;
 use crate::report::facts::{ArticleCounts, Facts, Tally};
@@ -303,6 +303,19 @@ impl Builder<'_> {
             let rule = self.plan.dataset.dates;
             notes.push(format!(
                 "skipped {count}: under `naive = \"{rule}\"` an earlier signal of the series has the same date"
+            ));
+        }
+        if facts.are_early && self.plan.dataset.dates != NaiveRule::Utc {
+            notes.push(
+                "there are signals of Sundays and none of Fridays: dates are days at midnight in UTC, and `naive = \"utc\"` in \
+                 `[dates]` keeps them"
+                    .to_owned(),
+            );
+        }
+        if facts.many_times > 0 {
+            let tickers = count_of(facts.many_times, "ticker is", "tickers are");
+            notes.push(format!(
+                "{tickers} dated at many times of day: if a day has one signal, `per = \"day\"` in `[dates]` counts the last"
             ));
         }
         notes.extend(facts.split_days.as_ref().map(|split| split.in_words(self.plan.dataset.dates)));

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Leniencies, Table, choice_runs, symbol_runs};
 use crate::columns::concat_arrays;
+use crate::definition::NaiveRule;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::tables::dates::{self, Date};
 
@@ -58,11 +59,13 @@ pub struct Conventions {
     pub tolerance: f64,
     /// Whether articles are listed from the oldest on; none if each list itself shows it.
     pub oldest_first: Option<bool>,
+    /// The clock of the days of which each has one signal, the last; none if every date is a signal's own.
+    pub day_clock: Option<NaiveRule>,
 }
 
 impl Default for Conventions {
     fn default() -> Self {
-        Self { whole: Vec::new(), tolerance: 1e-9, oldest_first: None }
+        Self { whole: Vec::new(), tolerance: 1e-9, oldest_first: None, day_clock: None }
     }
 }
 

@@ -8,6 +8,7 @@ use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::{concat_batches, filter_record_batch};
 use chrono::{DateTime, Utc};
 
+use super::days::one_a_day;
 use super::difference::{apply, difference};
 use crate::archive::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use crate::archive::answers::answer_files::Files;
@@ -18,7 +19,7 @@ use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::process::cancel::{self, CancellationToken};
-use crate::tables::{Change, Reject, RequestRecord, SeriesKey, Table};
+use crate::tables::{Change, Conventions, Reject, RequestRecord, SeriesKey, Table};
 
 /// The most answers open at once.
 const OPEN_ANSWERS: usize = 1 << 12;
@@ -40,8 +41,7 @@ pub(super) struct AnsweredSeries {
 /// The files of all answers.
 pub(super) struct AnswersBySeries<'a> {
     answers: &'a [Answer],
-    /// Whether articles are listed from the oldest on.
-    oldest_first: Option<bool>,
+    conventions: &'a Conventions,
     /// Cancels reading them.
     stop: &'a CancellationToken,
     open: HashMap<usize, AnswerBatches>,
@@ -78,11 +78,11 @@ pub(in crate::archive) struct Repeated {
 
 impl<'a> AnswersBySeries<'a> {
     /// Opens the answers of a run, in request order.
-    pub(super) fn of(answers: &'a [Answer], oldest_first: Option<bool>, stop: &'a CancellationToken) -> Self {
+    pub(super) fn of(answers: &'a [Answer], conventions: &'a Conventions, stop: &'a CancellationToken) -> Self {
         let requests = answers.iter().map(|answer| Name::from(answer.record.request.request.as_str())).collect();
         let of_answer = |(answer, it): (usize, &'a Answer)| it.record.empty.iter().map(move |key| (answer, key));
         let empty = answers.iter().enumerate().flat_map(of_answer).collect();
-        Self { answers, oldest_first, stop, open: HashMap::new(), files: Files::default(), requests, empty }
+        Self { answers, conventions, stop, open: HashMap::new(), files: Files::default(), requests, empty }
     }
 
     /// Every series in the answers, in order.
@@ -196,7 +196,11 @@ impl<'a> AnswersBySeries<'a> {
         };
         drop(read);
         whole
-            .and_then(|rows| table.arrange(&rows, self.oldest_first))
+            .and_then(|rows| table.arrange(&rows, self.conventions.oldest_first))
+            .and_then(|rows| match self.conventions.day_clock.filter(|_| table == Table::Signals) {
+                Some(clock) => one_a_day(&rows, clock),
+                None => Ok(rows),
+            })
             .map_err(|error| FileError::damage(&self.answers[pieces[0].answer].folder, error))
     }
 

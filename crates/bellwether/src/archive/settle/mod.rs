@@ -5,6 +5,7 @@
 //! others that are sealed already: these are stated again after it (`restate`).
 
 mod by_series;
+mod days;
 pub(super) mod difference;
 mod known;
 mod requests;
@@ -105,7 +106,7 @@ impl Settling<'_> {
     /// were known before of the series that were answered.
     pub(super) fn settle(self, folder: &Path) -> Result<(Seal, u64)> {
         let Self { before, origin, answers, sealed_at, lost, conventions, claimed, in_part } = self;
-        let mut by_series = AnswersBySeries::of(answers, conventions.oldest_first, before.stop());
+        let mut by_series = AnswersBySeries::of(answers, conventions, before.stop());
         let series = by_series.series();
         let listings = self.changed_listings(&by_series, &series)?;
         let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 3)?;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::kinds::kind_of;
 use super::{Validator, repetition};
 use crate::definition::{
-    DatasetKind, Definition, HistoryForm, ListOrder, Pair, Placed, SignalsSection, TickerList, Tickers as TypedTickers,
+    DatasetKind, DatesPer, DatesSection, Definition, HistoryForm, ListOrder, NaiveRule, Pair, Placed, SignalsSection,
+    TickerList, Tickers as TypedTickers,
 };
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::plan::{OperationRequests, Request, RequestList, TickerSource};
@@ -177,7 +178,10 @@ impl Validator {
         }
         let tolerance = tolerance.as_deref().copied().unwrap_or(default.tolerance);
         let order = definition.sentiment.order.as_deref();
-        Conventions { whole, tolerance, oldest_first: order.map(|order| *order == ListOrder::OldestFirst) }
+        let DatesSection { naive, per } = &*definition.dates;
+        let clock = naive.as_deref().copied().unwrap_or(NaiveRule::Utc);
+        let day_clock = per.as_deref().filter(|per| **per == DatesPer::Day).map(|_| clock);
+        Conventions { whole, tolerance, oldest_first: order.map(|order| *order == ListOrder::OldestFirst), day_clock }
     }
 
     /// The requests for the tickers that are named beside sectors.

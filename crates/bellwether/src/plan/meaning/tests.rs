@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 104] = [
+pub(super) const KEYS: [(&str, &str); 105] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -67,6 +67,7 @@ pub(super) const KEYS: [(&str, &str); 104] = [
     ("signals.pairs", "[\"5d bull\", \"1m neutral\"]"),
     ("signals.complete", "true"),
     ("signals.tolerance", "1e-6"),
+    ("dates.per", "\"day\""),
     ("signals.made_at", "\"16:00 America/New_York\""),
     ("archive.claimed", "true"),
     ("sentiment.articles", "false"),

@@ -64,6 +64,12 @@ pub struct Facts {
     pub contradictions: u64,
     /// Tickers whose signals are dated at other times of day than those of most others; none if there are none.
     pub split_days: Option<SplitDays>,
+    /// The tickers whose signals are dated at many times of day.
+    #[serde(default)]
+    pub many_times: u64,
+    /// Whether there are signals of Sundays, and none of Fridays.
+    #[serde(default)]
+    pub are_early: bool,
     /// The articles that features were computed from.
     pub articles: ArticleCounts,
     /// All columns that are built, under their own names; empty in the facts of earlier programs, whose `columns` have

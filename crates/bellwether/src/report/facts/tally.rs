@@ -325,6 +325,8 @@ impl Tally {
             seen_live: None,
             repeated: 0,
             split_days: self.times.split(),
+            many_times: self.times.many(),
+            are_early: self.times.are_early(),
             contradictions: 0,
             articles: ArticleCounts::default(),
             columns: self.columns,

@@ -243,7 +243,7 @@ const OF_THE_DATASET: [(&str, &str, &str); 45] = [
 ];
 
 /// The keys that determine what is requested: the document has the service and the requests, and what was observed.
-const OF_REQUESTS: [&str; 20] = [
+const OF_REQUESTS: [&str; 21] = [
     "source.name",
     "source.service",
     "source.base_url",
@@ -259,6 +259,7 @@ const OF_REQUESTS: [&str; 20] = [
     "signals.pairs",
     "signals.complete",
     "signals.tolerance",
+    "dates.per",
     "sentiment.order",
     "sentiment.summary",
     "sentiment.historical",

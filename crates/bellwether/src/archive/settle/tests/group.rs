@@ -16,6 +16,9 @@ use crate::archive::settle::writing::PIECE_ROWS;
 use crate::archive::settle::{Comparing, batches, whole_tickers};
 use crate::tables::{Change, Changes};
 
+const CONVENTIONS: &Conventions =
+    &Conventions { whole: Vec::new(), tolerance: 1e-9, oldest_first: None, day_clock: None };
+
 /// A list of one article with a title of some letters.
 fn article(ticker: &str, letters: usize) -> (SeriesKey, RecordBatch) {
     let columns: Vec<ArrayRef> = vec![
@@ -58,7 +61,7 @@ fn enough_whole_tickers_are_settled_at_a_time_by_their_series_and_by_their_bytes
     let count = |endpoint, series: Vec<(SeriesKey, RecordBatch)>| {
         let folder = tempfile::tempdir().unwrap();
         let answers = [answer(&folder, endpoint, series)];
-        let by_series = AnswersBySeries::of(&answers, None, &stop);
+        let by_series = AnswersBySeries::of(&answers, CONVENTIONS, &stop);
         whole_tickers(&by_series, &by_series.series())
     };
     let signals = |periods: &[&str], tickers: usize| {
@@ -129,15 +132,15 @@ fn groups_sent(
     let answers = [answer(&folder, endpoint, series)];
     let file = File::options().write(true).open(folder.path().join("0.answers")).unwrap();
     file.set_len((file.metadata().unwrap().len() as f64 * share) as u64).unwrap();
-    let mut by_series = AnswersBySeries::of(&answers, None, &stop);
+    let mut by_series = AnswersBySeries::of(&answers, CONVENTIONS, &stop);
     let series = by_series.series();
     let archive = folder.path().join("archive");
     fs::create_dir(&archive).unwrap();
     let archive = Archive::open(&archive).unwrap();
     let (known, later) = (KnownReader::open(&archive).unwrap(), HashMap::new());
     let (mut sent, mut has_failed) = (0, false);
-    let conventions = &Conventions::default();
-    let comparing = Comparing { known, by_series: &mut by_series, later: &later, sealed_at: at(20), conventions };
+    let comparing =
+        Comparing { known, by_series: &mut by_series, later: &later, sealed_at: at(20), conventions: CONVENTIONS };
     comparing.all(&series, |group| {
         (sent, has_failed) = (sent + 1, group.is_err());
         sent < taken
