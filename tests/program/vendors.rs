@@ -156,6 +156,20 @@ fn the_vendor_s_own_words_are_told() {
     let service = Scripted::of_histories(|_| json("200 OK", r#"{"error":"Quota exceeded"}"#));
     let shown = run(&place, &service, "", "").failed_with(4).stderr;
     assert!(shown.contains("the service says \"Quota exceeded\""), "{shown}");
+    for (rest, expected) in [
+        ("sectors = [\"energy\"]\n", "found `{`, and the service says: Quota exceeded at byte 0"),
+        ("tickers = [\"XOM\"]\n", "the service says \"Quota exceeded\""),
+        ("history = \"latest\"\ntickers = [\"XOM\"]\n", "the service says \"Quota exceeded\""),
+    ] {
+        let place = Place::new();
+        let service = Scripted::start(|request| match request.target.starts_with("/a/signals-history-all") {
+            true => json("200 OK", GOOD),
+            false => json("200 OK", r#"{"error":"Quota exceeded"}"#),
+        });
+        place.define("it", &format!("[source]\n{}[signals]\n{rest}", service.source()));
+        let shown = Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo"));
+        assert!(shown.stderr.contains(expected), "{expected}: {}", shown.stderr);
+    }
 }
 
 #[test]

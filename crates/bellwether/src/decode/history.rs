@@ -14,7 +14,7 @@ use super::cursor::{Cursor, Members};
 use super::decoded::{AnswerPart, Decoded};
 use super::entry::{self, Entry};
 use super::notes::{Notes, RecordPlace};
-use super::record::{Fields, RecordField, duplicate, missing, push_unknown, well_formed};
+use super::record::{COMPLAINTS, Fields, RecordField, complaint, duplicate, missing, push_unknown, well_formed};
 use super::rows::{HistoryRow, HistoryRows};
 use super::template::Template;
 use super::truncate;
@@ -29,7 +29,7 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
     decode(answer, pieces, |piece| {
         let (text, key) = (piece.text()?, piece.name()?);
         // Some services answer with status 200 that something failed.
-        if ["error", "errors", "detail", "message"].contains(&&*key) {
+        if COMPLAINTS.contains(&&*key) {
             return Err(format!("the service says {}", truncate::excerpt(text)));
         }
         if !piece.is_repeated && matches!(text, "null" | "[]" | "{}") {
@@ -56,7 +56,9 @@ fn empty_history<'a>(answer: &Answer<'a>, ticker: &str) -> Result<(Series, Notes
 /// Decodes a body with the history of one ticker.
 pub(super) fn decode_one(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     decode(answer, pieces, |piece| {
-        Reader::new(answer, &RecordPlace::of(answer, piece), "", piece.text()?).read(answer.asked_ticker().as_str())
+        let text = piece.text()?;
+        let read = Reader::new(answer, &RecordPlace::of(answer, piece), "", text).read(answer.asked_ticker().as_str());
+        read.map_err(|reason| complaint(text).unwrap_or(reason))
     })
 }
 
@@ -85,7 +87,7 @@ fn beside_tickers<'p>(piece: &Piece<'p>) -> Option<(Cow<'p, str>, &'p str)> {
     let (name, json) = (piece.name().ok()?, piece.text().ok()?);
     let is_field = !piece.key.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
-        && !["error", "errors", "detail", "message"].contains(&&*name)
+        && !COMPLAINTS.contains(&&*name)
         && !ENTRIES.iter().any(|entries| json.contains(&format!("\"{entries}\"")));
     (is_field && well_formed(json).is_ok()).then_some((name, json))
 }

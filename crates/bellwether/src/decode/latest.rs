@@ -7,7 +7,7 @@ use super::answer::Answer;
 use super::batch::Piece;
 use super::decoded::{AnswerPart, Decoded};
 use super::notes::Notes;
-use super::record::ObjectShape;
+use super::record::{self, ObjectShape};
 use super::rows;
 use crate::tables::{Leniencies, Series};
 
@@ -16,7 +16,8 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut notes = Notes::new(answer);
     let mut parts = Vec::new();
     for piece in pieces {
-        match piece.text().and_then(|text| read(answer, &mut notes, text)) {
+        let read = |text| read(answer, &mut notes, text).map_err(|reason| record::complaint(text).unwrap_or(reason));
+        match piece.text().and_then(read) {
             Ok(series) => parts.push(AnswerPart::Series(series)),
             Err(reason) => notes.reject_piece(answer, piece, reason),
         }

@@ -353,6 +353,16 @@ pub(super) fn missing(name: &str) -> String {
     format!("missing field `{name}`")
 }
 
+/// What a service says in place of a record, with status 200.
+pub(super) fn complaint(text: &str) -> Option<String> {
+    let ([], fields) = read(text, []).ok()?;
+    let (_, json) = fields.iter().find(|(name, _)| COMPLAINTS.contains(&&**name))?;
+    Some(format!("the service says {}", truncate::excerpt(json)))
+}
+
+/// The names of fields in which services complain.
+pub(super) const COMPLAINTS: [&str; 4] = ["error", "errors", "detail", "message"];
+
 pub(super) fn duplicate(name: &str) -> String {
     format!("duplicate field `{name}`")
 }

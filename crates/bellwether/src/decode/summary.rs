@@ -41,7 +41,8 @@ pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut notes = Notes::new(answer);
     let mut parts = Vec::new();
     for piece in pieces {
-        match piece.text().and_then(|text| read(answer, &mut notes, text)) {
+        let read = |text| read(answer, &mut notes, text).map_err(|reason| record::complaint(text).unwrap_or(reason));
+        match piece.text().and_then(read) {
             Ok(rows) => parts.push(AnswerPart::Series(Series { key: answer.asked_key(), rows })),
             Err(reason) => notes.reject_piece(answer, piece, reason),
         }

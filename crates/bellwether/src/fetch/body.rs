@@ -15,7 +15,7 @@ use tokio::task::spawn_blocking;
 use url::Url;
 
 use super::chunks::{self, Chunks};
-use super::failure::{BodyRefusal, Failure, ReadFault};
+use super::failure::{BodyRefusal, Failure, ReadFault, words_in};
 use super::gauge::Gauge;
 use super::mask::Masked;
 use super::ready::read_ready;
@@ -33,6 +33,8 @@ const MAX_BYTES: u64 = 32 << 30;
 const MAX_GROWTH: u64 = 200;
 /// Bodies smaller than this may have any ratio.
 const GROWTH_FREE: u64 = 8 << 20;
+/// How much of the beginning of a body is kept, in case it is no answer.
+const MAX_BEGINNING: usize = 4 << 10;
 /// How much of a malformed body is kept.
 const MAX_EVIDENCE: u64 = 64 << 20;
 
@@ -113,7 +115,15 @@ impl Stream {
             let mut body = Body::new((chunks, packing), further, exchange, key, evidence.as_deref())?;
             read(&mut body).map_err(|fault| {
                 body.keep_the_rest();
-                Failure::from(fault)
+                match Failure::from(fault) {
+                    Failure::Malformed { offset: 0, reason } => {
+                        let words = words_in(&body.beginning).filter(|_| body.beginning.starts_with(b"{"));
+                        let reason =
+                            words.map_or(reason.clone(), |words| format!("{reason}, and the service says: {words}"));
+                        Failure::Malformed { offset: 0, reason }
+                    }
+                    failure => failure,
+                }
             })
         });
         let feed = async move {
@@ -179,6 +189,8 @@ pub(crate) struct Body {
     /// How much of the available bytes is counted and digested.
     counted: usize,
     evidence: Option<File>,
+    /// Its beginning, which may be the service's words in place of an answer.
+    beginning: Vec<u8>,
 }
 
 impl Body {
@@ -201,6 +213,7 @@ impl Body {
             digest: Digest::default(),
             counted: 0,
             evidence: evidence.map(file::create).transpose().map_err(Failure::Stop)?,
+            beginning: Vec::new(),
         })
     }
 
@@ -242,6 +255,8 @@ impl BufRead for Body {
         let ready = self.inner.ready().map_err(|error| Corrupt::locate(error, before))?;
         if self.counted == 0 {
             self.digest.update(ready);
+            let room = MAX_BEGINNING.saturating_sub(self.beginning.len());
+            self.beginning.extend_from_slice(&ready[..ready.len().min(room)]);
             if let Some(file) = &mut self.evidence {
                 let room = usize::try_from(MAX_EVIDENCE.saturating_sub(before)).unwrap_or(usize::MAX);
                 file.write_all(&ready[..ready.len().min(room)])?;

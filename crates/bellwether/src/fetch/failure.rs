@@ -270,7 +270,7 @@ async fn body_of(mut response: reqwest::Response, key: &ApiKey) -> Option<Vec<u8
 }
 
 /// What a vendor says in the body of an error response: a message in JSON, the title of a page, or text.
-fn words_in(body: &[u8]) -> Option<String> {
+pub(super) fn words_in(body: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(body);
     let words = match serde_json::from_str::<Value>(&text) {
         Ok(json) => message_in(&json, 0)?,

@@ -22,6 +22,7 @@ use serde_json::value::RawValue;
 use super::batch::{Batch, Bounds};
 use super::scan::{Malformed, Scanner, Shape};
 use super::stream::BodyBatches;
+use super::unwrap::Unwrapping;
 use super::{Answer, AnswerPart, DecodeFault, Decoded, Rules, number};
 use crate::interface::Endpoint;
 use crate::plan::Request;
@@ -50,6 +51,11 @@ pub fn scan(data: &[u8]) {
     let shape = [Shape::Fields, Shape::Elements, Shape::Record, Shape::Anything][usize::from(choice % 4)];
     let cut = cut_by(shape, body, body.len().max(1));
     assert_eq!(cut, cut_by(shape, body, usize::from(choice / 4) + 1), "the result depends on the chunk size");
+    // The same in an object that wraps it, if it is whole.
+    if serde_json::from_slice::<&RawValue>(body).is_ok() {
+        let wrapped = [b"{\"x\":[1],\"data\":", body, b",\"data\":0}"].concat();
+        assert_eq!(unwrapped_by(shape, &wrapped, usize::from(choice / 4) + 1).ok(), cut.as_ref().ok().cloned());
+    }
     match (cut, pairs_of(shape, body)) {
         (cut, Some(pairs)) => {
             let pairs = pairs.into_iter().map(|(name, json)| Cut { name: Some(name), value: json.into_bytes() });
@@ -64,11 +70,27 @@ pub fn scan(data: &[u8]) {
     }
 }
 
+fn unwrapped_by(shape: Shape, body: &[u8], portion: usize) -> Result<Vec<Cut>, Malformed> {
+    let mut batch = Batch::new(Bounds { batch_bytes: usize::MAX, batch_pieces: usize::MAX, ..Bounds::ANSWER });
+    let mut unwrapping = Unwrapping::new(&["data".to_owned()], shape);
+    for bytes in body.chunks(portion) {
+        unwrapping.feed(bytes, &mut batch)?;
+    }
+    unwrapping.finish(&mut batch)?;
+    Ok(batch.pieces().iter().map(Cut::of).collect())
+}
+
 /// A piece; its name is `None` if invalid, and empty if pieces have no names.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Cut {
     name: Option<String>,
     value: Vec<u8>,
+}
+
+impl Cut {
+    fn of(piece: &super::batch::Piece<'_>) -> Self {
+        Self { name: piece.name().ok().map(|name| name.into_owned()), value: piece.value.to_vec() }
+    }
 }
 
 fn cut_by(shape: Shape, body: &[u8], portion: usize) -> Result<Vec<Cut>, Malformed> {
@@ -85,11 +107,7 @@ fn cut_by(shape: Shape, body: &[u8], portion: usize) -> Result<Vec<Cut>, Malform
             "the offset is that of the first byte of the value"
         );
     }
-    let cut = |piece: &super::batch::Piece<'_>| Cut {
-        name: piece.name().ok().map(|name| name.into_owned()),
-        value: piece.value.to_vec(),
-    };
-    Ok(pieces.iter().map(cut).collect())
+    Ok(pieces.iter().map(Cut::of).collect())
 }
 
 /// The pieces of a body by `serde_json`; `None` if it is not JSON or has another shape.
