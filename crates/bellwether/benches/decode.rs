@@ -24,7 +24,6 @@ fn main() {
 
 const TICKERS: usize = 50;
 const DAYS: u64 = 1260;
-const RULES: Rules = Rules { keep_extra: false };
 
 /// Five years of a sector.
 static HISTORIES: LazyLock<String> = LazyLock::new(|| answers::histories(TICKERS, DAYS));
@@ -32,7 +31,7 @@ static ARTICLES: LazyLock<String> = LazyLock::new(|| answers::articles(20_000));
 
 fn rows_of(request: &Request, body: &str) -> usize {
     let mut rows = 0;
-    let decoded = Answer { request, rules: RULES }.decode(body.as_bytes(), |decoded| {
+    let decoded = Answer { request, rules: &Rules::default() }.decode(body.as_bytes(), |decoded| {
         for part in decoded.parts {
             rows += match part {
                 AnswerPart::Series(series) => series.rows.num_rows(),

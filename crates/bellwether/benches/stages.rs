@@ -87,7 +87,7 @@ fn seal_run(archive: &Path, now: DateTime<Utc>) -> SealedRun {
         definition: "stages",
         text: "",
         service: &ServiceIdentity::demo(),
-        whole: &[],
+        conventions: &bellwether::tables::Conventions::default(),
         now,
         interrupted: Interrupted::Leave,
         stop: &CancellationToken::new(),

@@ -126,10 +126,9 @@ impl<'a> Missing<'a> {
 
     /// A message for each sector, and one for the tickers of each operation.
     pub(super) fn messages(&self, view: &View) -> Result<Vec<String>> {
-        let mut subjects: BTreeMap<(Endpoint, RequestSubject<'_>), Vec<(&Request, &Option<NoDataReason>)>> =
-            BTreeMap::new();
-        for (request, why) in &self.demanded {
-            subjects.entry((request.endpoint, RequestSubject::of(request))).or_default().push((request, why));
+        let mut subjects: BTreeMap<(Endpoint, RequestSubject<'_>), Vec<&Demand<'_>>> = BTreeMap::new();
+        for demand in &self.demanded {
+            subjects.entry((demand.0.endpoint, RequestSubject::of(demand.0))).or_default().push(demand);
         }
         let mut messages = Vec::new();
         let mut absent: BTreeMap<(Endpoint, Option<&NoDataReason>), Vec<&Ticker>> = BTreeMap::new();
