@@ -243,6 +243,7 @@ pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
             ("started_at", instants(runs.iter().map(|run| run.started_at))),
             ("sealed_at", instants(runs.iter().map(|run| run.sealed_at))),
             ("imported_at", instants(runs.iter().map(|run| run.imported_at))),
+            ("in_part", texts(runs.iter().map(|run| run.in_part.clone()))),
             ("requests", count(|run| run.requests)),
             ("added", count(|run| run.added)),
             ("revised", count(|run| run.revised)),

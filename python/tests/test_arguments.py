@@ -58,7 +58,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "include": [("everything", "it is not `claimed`"), (1, "it is not text")],
     "vintage": [("newest", "unknown vintage `newest`"), (1, "it is not text")],
     "columns": NAMES,
-    "tickers": [*NAMES, ("X!", "unknown ticker `X!`")],
+    "tickers": [*NAMES, (" x", "unknown ticker ` x`")],
     "sectors": [*NAMES, (" x", "unknown sector ` x`")],
     "periods": [*NAMES, ("5D", "unknown period `5D`")],
     "regimes": [*NAMES, ("Bull", "unknown regime `Bull`")],

@@ -67,7 +67,7 @@ Exit codes:
     1  failed; see the error message
     2  invalid arguments or an invalid definition
     3  versions differ, too much was rewritten, or data is stale or failing
-    4  a check of the data failed, or a part of it was not answered; it is archived, and nothing was published
+    4  the data failed a check or was answered in part, and nothing was published
     5  `status` cannot tell whether data is fresh, or `verify` whether it is proven
    75  temporary failure: run the same command later to resume
   130  interrupted: run the same command to resume";

@@ -88,12 +88,6 @@ fn missing_operations_are_replaced_in_order_and_reported_once() {
         ("D", "history = \"batched\"\n", "signals-history-batched", "signals-history-batched-all: used"),
         ("B", "history = \"batched\"\n", "signals-history-batched", "used"),
         (
-            "C",
-            "sectors = [\"energy\"]\ntickers = [\"CVX\", \"XOM\"]\n",
-            "signals-history",
-            "no longer offers signals-history-all: used signals-history for 2 tickers: CVX, XOM\n",
-        ),
-        (
             "E",
             "history = \"batched\"\ntickers = [\"BRK.B\", \"XOM\"]\n",
             "signals-history",
@@ -197,9 +191,6 @@ fn an_operation_is_not_replaced_where_the_tickers_of_a_sector_are_unknown() {
                 utilities\n";
     assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
     assert_eq!(published_tickers(&place), before);
-    // A definition that names its tickers does not need the archive for that.
-    let named = signals(both, "").replace("[sentiment]", "tickers = [\"XOM\", \"NEE\"]\n[sentiment]");
-    run(&place, &later, &later, &named).expect_success();
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Runs in which some requests are refused, fail, or have answers that cannot be read whole: what was answered is sealed,
 //! what was not is unknown, and only then is it decided what may be published.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -276,6 +276,75 @@ fn what_is_known_follows_from_the_answers_whatever_fails_on_any_day() {
                     ((ticker.expect("a ticker"), date), value.expect("a value").parse().expect("a number"))
                 })
                 .collect();
+            assert_eq!(found, known, "seed {seed}, day {day}, {fates:?}\n{}", outcome.stderr);
+        }
+    }
+}
+
+/// The same for lists of articles, of a dataset of news.
+#[test]
+fn what_is_known_of_news_follows_from_the_answers_whatever_fails_on_any_day() {
+    const TICKERS: [&str; 3] = ["XOM", "NEE", "AAPL"];
+    for seed in 0..3 {
+        let mut random = Random::of(950 + seed);
+        let place = Place::new();
+        let today: Arc<Mutex<BTreeMap<&str, Vec<Step>>>> = Arc::default();
+        let answers = Arc::clone(&today);
+        let service = Scripted::start(move |request| {
+            let ticker = TICKERS.into_iter().find(|ticker| request.target.contains(ticker)).expect("a ticker");
+            answers.lock().expect("no test panicked")[ticker].clone()
+        });
+        let rest = "[signals]\ntickers = [\"XOM\", \"NEE\", \"AAPL\"]\n[dataset]\nkind = \"news\"\n[checks]\nmissing = \"warn\"\n\
+                    universe = 1.0\nrewritten = 1.0\nrewritten_series = 1.0\ndates = \"warn\"\n[rejects]\nmax_share = 0.3\n";
+        define(&place, &service, rest);
+        let mut known: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for day in 0..8 {
+            let mut fates = Vec::new();
+            for ticker in TICKERS {
+                let fate = match random.below(10) {
+                    0 => Fate::Refused,
+                    1 => Fate::Failed,
+                    2 => Fate::Nothing,
+                    3 | 4 => Fate::Unreadable,
+                    _ => Fate::Answered,
+                };
+                // The first article is in every list, so that each covers all dates after it.
+                let titles: Vec<usize> = (0..=10 + day).filter(|number| *number == 0 || !random.one_in(6)).collect();
+                let article = |number: &usize| {
+                    format!(
+                        "{{\"date\":\"2026-10-{:02}\",\"title\":\"t{number}\",\"link\":\"l\",\"score\":0.5}}",
+                        number + 1
+                    )
+                };
+                let listed: Vec<String> = titles.iter().rev().map(article).collect();
+                let body = format!("[{}]", listed.join(","));
+                let steps = match fate {
+                    Fate::Answered => json("200 OK", &body),
+                    Fate::Refused => json("403 Forbidden", "{}"),
+                    Fate::Failed => json("200 OK", &body[..body.len() - 1]),
+                    Fate::Nothing => json("200 OK", "null"),
+                    Fate::Unreadable => json("200 OK", &body.replacen('[', "[{\"date\":\"then\"},", 1)),
+                };
+                today.lock().expect("no test panicked").insert(ticker, steps);
+                let titles: BTreeSet<String> = titles.iter().map(|number| format!("t{number}")).collect();
+                match fate {
+                    Fate::Answered => drop(known.insert(ticker, titles)),
+                    Fate::Unreadable => known.entry(ticker).or_default().extend(titles),
+                    Fate::Refused | Fate::Failed | Fate::Nothing => {}
+                }
+                fates.push(fate);
+            }
+            let outcome = Outcome::of(place.command(["run", "it", "--fresh"]).env("BELLWETHER_API_KEY", "demo"));
+            if known.is_empty() {
+                continue;
+            }
+            place.run(["build", "it", "--output", "known.parquet", "--force"]).expect_success();
+            let rows = read(&place.file("known.parquet"));
+            let mut found: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+            for (ticker, title) in texts(&rows, "ticker").into_iter().zip(texts(&rows, "title")) {
+                let ticker = TICKERS.into_iter().find(|it| ticker.as_deref() == Some(it)).expect("a ticker");
+                found.entry(ticker).or_default().insert(title.expect("a title"));
+            }
             assert_eq!(found, known, "seed {seed}, day {day}, {fates:?}\n{}", outcome.stderr);
         }
     }

@@ -97,7 +97,7 @@ const HISTORY: &str = r#"{"BRK.B":{"ticker":"BRK.B","regime":"neutral","period":
     {"date":"2026-02-30T00:00:00+00:00","signal":"buy","confidence":0.5},
     {"date":"2026-11-18T19:00:00-05:00","signal":"sell","confidence":1},
     {"date":"2026-11-19T00:00:00","signal":"buy","confidence":0.25}]},
-  "../../x":{"ticker":"../../x","regime":"neutral","period":"15d","predictions":[]}}"#;
+  "../../x\n":{"ticker":"../../x\n","regime":"neutral","period":"15d","predictions":[]}}"#;
 
 #[test]
 fn invalid_records_are_rejected_and_their_neighbours_are_kept() {
