@@ -232,6 +232,58 @@ fn a_replacement_batch_with_other_tickers_fails_the_run() {
     assert_eq!(fs::read_link(place.file("output/datasets/it/latest")).unwrap(), latest);
 }
 
+#[test]
+fn a_batch_of_other_series_is_no_replacement_and_each_series_is_asked_for() {
+    let place = Place::new();
+    let entry = r#"{"date":"2026-11-20T00:00:00","signal":"buy","confidence":0.5}"#;
+    let history = move |ticker: &str, period: &str, regime: &str, name: &str| {
+        format!(r#"{{"ticker":"{ticker}","regime":"{regime}","period":"{period}","{name}":[{entry}]}}"#)
+    };
+    let batch = move |series: [(&str, &str, &str); 2]| {
+        let of = |(ticker, period, regime)| format!("\"{ticker}\":{}", history(ticker, period, regime, "items"));
+        format!("{{{}}}", series.map(of).join(","))
+    };
+    let service = Scripted::of_histories(move |request| {
+        let target = &*request.target;
+        match request.before {
+            0 if target.contains("batched-all") => json("200 OK", &batch([("A", "5d", "bull"), ("B", "1m", "bear")])),
+            _ if target.contains("batched-all") => json("404 Not Found", "{}"),
+            _ if target.contains("batched") => {
+                json("200 OK", &batch([("A", "15d", "neutral"), ("B", "15d", "neutral")]))
+            }
+            _ if target.contains("/A?period=5d&regime=bull") => {
+                json("200 OK", &history("A", "5d", "bull", "predictions"))
+            }
+            _ if target.contains("/B?period=1m&regime=bear") => {
+                json("200 OK", &history("B", "1m", "bear", "predictions"))
+            }
+            _ => json("404 Not Found", "{}"),
+        }
+    });
+    let signals = "[signals]\nhistory = \"batched\"\n[sentiment]\narticles = false\n";
+    place.define("it", &format!("[source]\n{}{signals}", service.source()));
+    let go = || Outcome::of(place.command(["run", "it"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
+    let series = || {
+        let rows = dataset(&place);
+        [texts(&rows, "ticker"), texts(&rows, "period"), texts(&rows, "regime")]
+    };
+    go();
+    let before = series();
+    for _ in 0..2 {
+        let outcome = go();
+        let note = "signals-history-batched has other periods and regimes than the archive, and is not used\n";
+        assert!(outcome.stdout.contains(note), "{}", outcome.stdout);
+        assert!(
+            outcome.stdout.contains("used signals-history for 2 tickers: A, B, as listed in the archive"),
+            "{}",
+            outcome.stdout
+        );
+        assert_eq!(series(), before);
+    }
+    place.run(["build", "it"]).expect_success();
+    assert_eq!(series(), before);
+}
+
 /// The service says at once what it lacks, and the rest later.
 #[test]
 fn tickers_that_each_lack_a_period_do_not_mean_that_the_operation_is_gone() {

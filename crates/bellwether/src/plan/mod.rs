@@ -40,7 +40,7 @@ use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::key::source::KeySource;
 use crate::project::Project;
-use crate::tables::Conventions;
+use crate::tables::{Conventions, SeriesKey};
 use crate::trust::{self, Author};
 
 /// Everything a run needs to know.
@@ -342,6 +342,21 @@ impl OperationRequests {
                 tickers.iter().filter(|ticker| !self.excluded.contains(*ticker)).flat_map(of_ticker).collect()
             }
         }
+    }
+
+    /// Whether each ticker in its answer has its own period and regime.
+    pub(crate) fn is_batch(&self) -> bool {
+        matches!(self.endpoint, Endpoint::SignalsHistoryBatchedAll | Endpoint::SignalsHistoryBatched)
+    }
+
+    /// The requests in place of a batch: for what it had of each ticker, as far as a filter takes it.
+    pub(crate) fn requests_of<'k>(&self, series: impl Iterator<Item = &'k SeriesKey>, filter: &Filter) -> Vec<Request> {
+        let is_taken = |key: &&SeriesKey| {
+            !self.excluded.contains(&key.ticker) && filter.takes(&key.ticker, key.period, key.regime)
+        };
+        let of =
+            |key: &SeriesKey| Some(Request::of_series(self.endpoint, key.ticker.clone(), key.period?, key.regime?));
+        series.filter(is_taken).filter_map(of).collect()
     }
 }
 

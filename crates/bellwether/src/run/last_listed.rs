@@ -9,12 +9,15 @@ use crate::error::Result;
 use crate::interface::{Sector, Ticker};
 use crate::plan::{OperationRequests, Request, RequestList};
 use crate::process::cancel::CancellationToken;
+use crate::tables::SeriesKey;
 
 /// What the last answers to some requests list.
 #[derive(Default)]
 pub(super) struct LastListed {
     /// The tickers.
     pub(super) tickers: BTreeSet<Ticker>,
+    /// Their series.
+    pub(super) series: BTreeSet<SeriesKey>,
     /// The requested sectors without tickers.
     pub(super) unlisted: Vec<Sector>,
 }
@@ -44,7 +47,8 @@ impl LastListed {
             requests.into_iter().filter_map(|request| request.sector.clone()).collect()
         };
         let unlisted = &sectors(others) - &sectors(listed);
-        let tickers = listing.into_values().flatten().map(|key| key.ticker).collect();
-        Ok(Self { tickers, unlisted: unlisted.into_iter().collect() })
+        let series: BTreeSet<SeriesKey> = listing.into_values().flatten().collect();
+        let tickers = series.iter().map(|key| key.ticker.clone()).collect();
+        Ok(Self { tickers, series, unlisted: unlisted.into_iter().collect() })
     }
 }

@@ -42,7 +42,7 @@ fn first_with_data(plan: &Plan, latest: &View) -> Result<Option<DateTime<Utc>>> 
 fn used_last(plan: &Plan, view: &View) -> Result<Option<Scope>> {
     let (mut latest, mut taken): (_, Option<Scope>) = (DateTime::<Utc>::MIN_UTC, None);
     for (index, operation) in plan.alternatives.iter().enumerate() {
-        let requests = requests(operation, &plan.alternatives[..index], view)?;
+        let requests = requests(operation, &plan.alternatives[..index], plan, view)?;
         let is_of_way = |request: &&Request| !plan.further.contains(request);
         let requests: BTreeSet<String> = requests.iter().filter(is_of_way).map(Request::to_string).collect();
         if let Some(answered_at) = view.last_answered(&requests, latest)?
@@ -60,7 +60,7 @@ pub(super) fn with_delisted(scope: Scope, plan: &Plan, view: &View) -> Result<Sc
     let mut scope = scope;
     let taken = plan.alternatives.iter().position(|operation| operation.endpoint == scope.source);
     if let Some(index) = taken {
-        let requests = requests(&plan.alternatives[index], &plan.alternatives[..index], view)?;
+        let requests = requests(&plan.alternatives[index], &plan.alternatives[..index], plan, view)?;
         scope.requests.extend(requests.iter().map(Request::to_string));
     }
     Ok(scope)
@@ -96,10 +96,22 @@ pub(super) fn asked_news(view: &View, scope: &Scope) -> Result<Option<BTreeSet<T
 
 /// The requests of a way for the tickers in the archive. If the way replaces another one, these are the tickers that
 /// the other one listed.
-fn requests(operation: &OperationRequests, before: &[OperationRequests], view: &View) -> Result<Vec<Request>> {
+fn requests(
+    operation: &OperationRequests,
+    before: &[OperationRequests],
+    plan: &Plan,
+    view: &View,
+) -> Result<Vec<Request>> {
     let RequestList::EachTicker(list, _) = &operation.list else { return Ok(operation.requests(&[])) };
     for other in before {
         if let RequestList::Listed(requests) = &other.list {
+            if other.is_batch() {
+                let listing = view.listing(&requests.iter().map(Request::to_string).collect())?;
+                let of_known = operation.requests_of(listing.values().flatten(), &plan.dataset.filter);
+                if !of_known.is_empty() {
+                    return Ok(of_known);
+                }
+            }
             let listed = view.tickers_listed_by(&requests.iter().map(Request::to_string).collect())?;
             if !listed.is_empty() {
                 return Ok(operation.requests(&Vec::from_iter(listed)));

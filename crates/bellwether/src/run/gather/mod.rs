@@ -30,6 +30,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Client, Refusal};
 use crate::interface::{Base, Endpoint, Sector, Ticker};
 use crate::plan::{OnFinding, OperationRequests, Plan, Request, RequestList, TickerSource};
+use crate::tables::SeriesKey;
 use crate::text::human::count_of;
 
 /// The result of gathering.
@@ -135,7 +136,7 @@ impl<'a> Gathering<'a> {
         let mut lacking: Vec<MissingOperation> = Vec::new();
         let mut unlisted = None;
         for operation in &plan.alternatives {
-            let LastListed { tickers: mut known, unlisted: sectors } =
+            let LastListed { tickers: mut known, series, unlisted: sectors } =
                 LastListed::of_operations(&passed, &self.options.archive)?;
             if !sectors.is_empty() && matches!(operation.list, RequestList::EachTicker(TickerSource::Listed(_), _)) {
                 // Tickers named by the definition take precedence over those in the archive.
@@ -156,13 +157,22 @@ impl<'a> Gathering<'a> {
                     }
                 },
             };
-            let requests = operation.requests(&tickers);
+            let is_of_batch = passed.iter().any(|passed| passed.is_batch());
+            let requests = match operation.requests_of(series.iter().take(self.most_tickers), &plan.dataset.filter) {
+                of_batch if is_of_batch && operation.endpoint.is_of_one_ticker() && !of_batch.is_empty() => of_batch,
+                _ => operation.requests(&tickers),
+            };
             match self.run_stage(stage_of(operation.endpoint), requests.clone()).await? {
                 WaveOutcome::NotOffered(gone) if !gone.refusal.is_absence() => {
                     return Err(self.no_operation(&[gone], None));
                 }
                 WaveOutcome::NotOffered(gone) => {
                     lacking = with(lacking, gone);
+                    passed.push(operation);
+                }
+                WaveOutcome::Offered { .. } if is_of_batch && self.has_other_series(&requests, &series) => {
+                    let batch = operation.endpoint;
+                    self.note(format!("{batch} has other periods and regimes than the archive, and is not used"));
                     passed.push(operation);
                 }
                 WaveOutcome::Offered { mut named, unknown } => {
@@ -184,6 +194,17 @@ impl<'a> Gathering<'a> {
             }
         }
         Err(self.no_operation(&lacking, unlisted.map(|endpoint| format!("no list of tickers for {endpoint}"))))
+    }
+
+    /// Whether the answers to some requests have the tickers of known series, but hardly a series itself.
+    fn has_other_series(&self, requests: &[Request], known: &BTreeSet<SeriesKey>) -> bool {
+        let answered = requests.iter().filter_map(|request| self.unfinished.answer_to(&request.to_string()));
+        let answered: BTreeSet<SeriesKey> =
+            answered.flat_map(|it| it.listed_series().cloned().collect::<Vec<_>>()).collect();
+        let tickers = |series: &BTreeSet<SeriesKey>| -> BTreeSet<Ticker> {
+            series.iter().map(|key| key.ticker.clone()).collect()
+        };
+        tickers(&answered) == tickers(known) && 2 * known.intersection(&answered).count() < known.len()
     }
 
     /// Fetches the tickers that are named beside sectors. Returns those that the answers name.
