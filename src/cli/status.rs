@@ -149,7 +149,8 @@ fn push_status(text: &mut String, status: &schedule::Status) {
         line(text, "newest", &format!("{newest}{age}"));
     }
     if let Some(fetched) = status.fetched_at {
-        line(text, "fetched", &to_minute(fetched));
+        let in_part = if status.in_part { ", in part" } else { "" };
+        line(text, "fetched", &format!("{}{in_part}", to_minute(fetched)));
     }
     for (name, outcome) in [("success", Outcome::Success), ("failure", Outcome::Failure), ("later", Outcome::Later)] {
         if let Some(run) = status.last(outcome) {

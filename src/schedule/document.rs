@@ -59,6 +59,8 @@ struct Definition {
     max_age: Option<String>,
     /// When the archive was last fetched for it.
     fetched_at: Option<String>,
+    /// Whether that run was sealed in part.
+    in_part: bool,
     /// The last run that published a version.
     last_success: Option<RunRecord>,
     /// The last run that failed.
@@ -128,6 +130,7 @@ impl Definition {
             age_days: status.age.map(|age| age.days),
             max_age: status.max_age.map(|limit| limit.to_string()),
             fetched_at: status.fetched_at.map(to_record),
+            in_part: status.in_part,
             last_success: last(Outcome::Success),
             last_failure: last(Outcome::Failure),
             last_later: last(Outcome::Later),

@@ -158,7 +158,8 @@ fn finding(status: &Status) -> String {
 fn facts(html: &mut Html, status: &Status) {
     html.element("dl", &[("class", &"origin")], |html| {
         if let Some(fetched) = status.fetched_at {
-            html.fact("Fetched", to_minute(fetched));
+            let in_part = if status.in_part { ", in part" } else { "" };
+            html.fact("Fetched", format!("{}{in_part}", to_minute(fetched)));
         }
         for (name, outcome) in [("Success", Outcome::Success), ("Failure", Outcome::Failure), ("Later", Outcome::Later)]
         {

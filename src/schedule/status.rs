@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use bellwether::archive::Archive;
+use bellwether::archive::{Archive, Seal};
 use bellwether::definition::{ChangedKey, changed_keys};
 use bellwether::disk::footprint::{free_space, size};
 use bellwether::disk::lock::Holder;
@@ -118,6 +118,8 @@ pub struct Status {
     pub max_age: Option<DayCount>,
     /// When the archive was last fetched for it.
     pub fetched_at: Option<DateTime<Utc>>,
+    /// Whether that run was sealed in part.
+    pub in_part: bool,
     /// When it is due next, or tried again; none if it has no schedule.
     pub next: Option<DateTime<Utc>>,
     /// A run that is in progress.
@@ -274,6 +276,7 @@ impl Shared<'_> {
         let latest = basis.latest();
         let before = latest.and_then(|latest| own().take_while(|one| one.path != latest.path).last());
         let facts = basis.facts.as_ref();
+        let fetched = self.fetched(name);
         let mut status = Status {
             name: name.to_owned(),
             description: None,
@@ -283,7 +286,8 @@ impl Shared<'_> {
             newest: facts.and_then(Facts::bounds).map(|(_, last)| last),
             age: None,
             max_age: None,
-            fetched_at: self.fetched_at(name),
+            fetched_at: fetched.map(|seal| seal.sealed_at),
+            in_part: fetched.is_some_and(|seal| seal.in_part.is_some()),
             next: None,
             running: basis.running.clone().map(Running::of),
             overdue: None,
@@ -387,10 +391,11 @@ impl Shared<'_> {
         }
     }
 
-    fn fetched_at(&self, name: &str) -> Option<DateTime<Utc>> {
+    /// The seal of the last run for a definition.
+    fn fetched(&self, name: &str) -> Option<&Seal> {
         let seals = self.archives.readable().flat_map(|archive| archive.runs().iter().map(|run| run.seal()));
         let own = seals.filter(|seal| seal.definition.as_ref().is_some_and(|definition| definition.name == name));
-        own.map(|seal| seal.sealed_at).max()
+        own.max_by_key(|seal| seal.sealed_at)
     }
 }
 
