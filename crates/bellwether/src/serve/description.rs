@@ -1,35 +1,36 @@
 //! What the service is, for who looks at it with a browser or another tool: its operations, in words and as OpenAPI.
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::refusal;
-use super::service::{Service, folder_of};
 use crate::interface::{Base, Endpoint, Period, Regime};
 use crate::net::listen::{Answer, whole};
 
-/// The description at a path: none at any other one.
-pub(super) fn answer(service: &Service, method: &Method, path: &str) -> Option<Answer> {
+/// The folder of a base address.
+pub(super) fn folder_of(base: Base) -> &'static str {
+    match base {
+        Base::Signals => "api",
+        Base::Sentiment => "sentiment",
+    }
+}
+
+/// The description at a path of a service, by the paths before its addresses and its operations; none at any other path.
+pub(super) fn answer(paths: &[String], operations: &[Endpoint], path: &str) -> Option<Answer> {
     match path {
-        _ if method != Method::GET || service.is_of_archive() => None,
-        "/" => Some(whole(StatusCode::OK, "text/plain; charset=utf-8", in_words(service).into_bytes())),
-        "/openapi.json" => Some(refusal::json(StatusCode::OK, &openapi(service))),
+        "/" => Some(whole(StatusCode::OK, "text/plain; charset=utf-8", in_words(paths, operations).into_bytes())),
+        "/openapi.json" => Some(refusal::json(StatusCode::OK, &openapi(paths, operations))),
         _ => None,
     }
 }
 
-/// The paths of a service before those of its operations.
-fn bases(service: &Service) -> Vec<String> {
-    service.paths().into_iter().map(|(_, path)| path).collect()
-}
-
-fn in_words(service: &Service) -> String {
+fn in_words(paths: &[String], operations: &[Endpoint]) -> String {
     let mut text = "Trading signals and scored news: a read-only service, in JSON.\n".to_owned();
-    for path in bases(service) {
+    for path in paths {
         for base in [Base::Signals, Base::Sentiment] {
             text.push_str(&format!("\n{} = {path}/{}\n", base.setting(), folder_of(base)));
-            for endpoint in service.operations().filter(|endpoint| endpoint.base() == base) {
-                let (operation, parameters) = (endpoint.path(), parameters(endpoint).join(", "));
+            for endpoint in operations.iter().filter(|endpoint| endpoint.base() == base) {
+                let (operation, parameters) = (endpoint.path(), parameters(*endpoint).join(", "));
                 text.push_str(&format!("  GET {operation}  {parameters}\n"));
             }
         }
@@ -49,18 +50,18 @@ fn parameters(endpoint: Endpoint) -> &'static [&'static str] {
     }
 }
 
-fn openapi(service: &Service) -> Value {
-    let mut paths = Map::new();
-    for path in bases(service) {
-        for endpoint in service.operations() {
+fn openapi(paths: &[String], operations: &[Endpoint]) -> Value {
+    let mut described = Map::new();
+    for path in paths {
+        for &endpoint in operations {
             let path = format!("{path}/{}/{}", folder_of(endpoint.base()), endpoint.path());
-            paths.insert(path, json!({ "get": operation(endpoint) }));
+            described.insert(path, json!({ "get": operation(endpoint) }));
         }
     }
     json!({
         "openapi": "3.1.0",
         "info": { "title": "Trading signals and scored news", "version": env!("CARGO_PKG_VERSION") },
-        "paths": paths,
+        "paths": described,
         "components": { "schemas": schemas() },
     })
 }

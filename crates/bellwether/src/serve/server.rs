@@ -13,7 +13,8 @@ use tokio::time::timeout;
 use tokio_util::sync::DropGuard;
 use url::Url;
 
-use super::service::{Service, folder_of};
+use super::description::folder_of;
+use super::service::Service;
 use crate::error::{Context, ErrorKind, Result};
 use crate::interface::Base;
 use crate::net::listen::{Connections, Hosts, Requests};

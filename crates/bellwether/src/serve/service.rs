@@ -13,11 +13,11 @@ use tokio::task::spawn_blocking;
 
 use super::answer::AnswerSource;
 use super::archived::{ArchivedServices, Given};
-use super::description;
+use super::description::{self, folder_of};
 use super::key::Key;
 use super::question::ReceivedRequest;
 use super::refusal::Refusal;
-use crate::interface::{Base, ChangeSet, Endpoint};
+use crate::interface::{ChangeSet, Endpoint};
 use crate::net::listen::{Answer, Site};
 
 /// The service: where its answers come from, the point of its change record, and its key.
@@ -84,7 +84,7 @@ impl Service {
     }
 
     /// The operations that it offers.
-    pub(super) fn operations(&self) -> impl Iterator<Item = Endpoint> {
+    fn operations(&self) -> impl Iterator<Item = Endpoint> {
         Endpoint::ALL.into_iter().filter(|&endpoint| self.change_set.has(endpoint))
     }
 
@@ -120,8 +120,12 @@ impl Service {
 
     async fn respond(&self, request: Parts) -> Result<Answer, Refusal> {
         let Parts { method, uri, .. } = request;
-        if let Some(described) = description::answer(self, &method, uri.path()) {
-            return Ok(described);
+        if method == Method::GET && !self.is_of_archive() {
+            let paths: Vec<String> = self.paths().into_iter().map(|(_, path)| path).collect();
+            let operations: Vec<Endpoint> = self.operations().collect();
+            if let Some(described) = description::answer(&paths, &operations, uri.path()) {
+                return Ok(described);
+            }
         }
         let Addressed { endpoint, symbol, archived } = self.route(uri.path()).ok_or(Refusal::NotFound)?;
         if method != Method::GET {
@@ -154,12 +158,4 @@ fn is_segment(text: &str) -> bool {
 /// A segment of a path as text; empty if it is not UTF-8.
 fn decode(segment: &str) -> String {
     percent_decode_str(segment).decode_utf8().unwrap_or_default().into_owned()
-}
-
-/// The folder of a base address.
-pub(super) fn folder_of(base: Base) -> &'static str {
-    match base {
-        Base::Signals => "api",
-        Base::Sentiment => "sentiment",
-    }
 }
