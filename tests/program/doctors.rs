@@ -206,8 +206,37 @@ fn what_a_run_says_of_answers_doctor_says_before() {
         let expected = expected.unwrap_or("signals-history-all: 1 history with 1 record; news_articles: 0 records");
         assert!(doctor.stdout.contains(expected), "{expected}: {}", doctor.stdout);
         assert!(run.code == Some(0) || run.stderr.contains(expected), "{expected}: {}", run.stderr);
-        assert!(!place.file("output/archive/vendor").join("run").exists(), "nothing is kept of what doctor asked");
     }
+}
+
+#[test]
+fn what_a_definition_allows_to_be_missing_is_a_warning_of_doctor() {
+    let key = [("BELLWETHER_API_KEY", "demo")];
+    let place = Place::new();
+    let service = Scripted::of_histories(|request| match request.target.contains("utilities") {
+        true => json("200 OK", "{\"A\":[{\"date\":\"2026-11-20\",\"signal\":\"buy\",\"confidence\":0.5}]}"),
+        false => json("404 Not Found", "{}"),
+    });
+    let rest =
+        "[signals]\nsectors = [\"utilities\", \"tech\"]\n[sentiment]\narticles = false\n[checks]\nmissing = \"warn\"\n";
+    place.define("it", &format!("[source]\n{}{rest}", service.source()));
+    let shown = of(&place, &["doctor", "it"], &key).expect_success().stdout;
+    assert!(shown.contains("warning  missing ") && shown.contains("no signals for sector `tech`"), "{shown}");
+    assert!(!place.file("output").exists(), "nothing is kept of what doctor asked");
+    of(&place, &["run", "it", "-q"], &key).expect_success();
+}
+
+#[test]
+fn the_list_of_tickers_is_read_as_a_run_reads_it() {
+    let place = Place::new();
+    let service = Scripted::start(|request| match request.target.contains("page=1") {
+        true => json("200 OK", "{\"tickers\":[\"C\"]}"),
+        false => reply("200 OK", "Link: <?page=1>; rel=next\r\n", b"{\"tickers\":[\"A\",\"B\"]}"),
+    });
+    let source = format!("[source]\n{}unwrap = \"tickers\"\n", service.source());
+    place.define("it", &format!("{source}[signals]\ntickers = \"available\"\n"));
+    let listed = of(&place, &["list", "tickers", "it"], &[("BELLWETHER_API_KEY", "demo")]).expect_success();
+    assert_eq!(listed.stdout, "A\nB\nC\n");
 }
 
 /// What is done to a project that a run then refuses.

@@ -195,6 +195,18 @@ enum Fate {
     Unreadable,
 }
 
+impl Fate {
+    fn random(random: &mut Random) -> Self {
+        match random.below(10) {
+            0 => Self::Refused,
+            1 => Self::Failed,
+            2 => Self::Nothing,
+            3 | 4 => Self::Unreadable,
+            _ => Self::Answered,
+        }
+    }
+}
+
 /// Some days of a service of three sectors. Each day any of them may be refused, fail, have nothing, or have a record that
 /// cannot be read. What is known after each day is computed here from the answers alone.
 #[test]
@@ -215,13 +227,7 @@ fn what_is_known_follows_from_the_answers_whatever_fails_on_any_day() {
         for day in 0..8 {
             let mut fates = Vec::new();
             for ticker in TICKERS {
-                let fate = match random.below(10) {
-                    0 => Fate::Refused,
-                    1 => Fate::Failed,
-                    2 => Fate::Nothing,
-                    3 | 4 => Fate::Unreadable,
-                    _ => Fate::Answered,
-                };
+                let fate = Fate::random(&mut random);
                 // The last dates, now and then with another value or without one of them.
                 let first = 1 + random.below(3);
                 let mut said: Vec<(String, f64)> = Vec::new();
@@ -301,13 +307,7 @@ fn what_is_known_of_news_follows_from_the_answers_whatever_fails_on_any_day() {
         for day in 0..8 {
             let mut fates = Vec::new();
             for ticker in TICKERS {
-                let fate = match random.below(10) {
-                    0 => Fate::Refused,
-                    1 => Fate::Failed,
-                    2 => Fate::Nothing,
-                    3 | 4 => Fate::Unreadable,
-                    _ => Fate::Answered,
-                };
+                let fate = Fate::random(&mut random);
                 // The first article is in every list, so that each covers all dates after it.
                 let titles: Vec<usize> = (0..=10 + day).filter(|number| *number == 0 || !random.one_in(6)).collect();
                 let article = |number: &usize| {

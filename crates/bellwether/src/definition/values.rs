@@ -76,7 +76,7 @@ pub enum RelativeDay {
 
 impl RelativeDay {
     /// The day, counted from another one.
-    pub fn from(self, today: NaiveDate) -> NaiveDate {
+    pub fn counted_from(self, today: NaiveDate) -> NaiveDate {
         let back = match self {
             Self::Day(day) => Some(day),
             Self::MonthsBack(count) => today.checked_sub_months(Months::new(count)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::archive::{AnswerRecord, Draft, Unfinished};
-use crate::decode::{Answer, DecodeFault, Rules};
+use crate::decode::{Answer, DecodeFault, Decoded, Rules};
 use crate::error::Result;
 use crate::fetch::{Answered, Body, BodySummary, Client, ReadFault};
 use crate::interface::Endpoint;
@@ -38,11 +38,24 @@ pub(super) async fn answer(
 fn decode(run: &Unfinished, request: &Request, rules: &Rules, body: &mut Body) -> Result<Draft, ReadFault> {
     let _work = work!("receive and decode");
     let mut draft = run.draft();
-    let answer = Answer { request, rules };
+    decode_pages(&Answer { request, rules }, body, |decoded| draft.add(request.endpoint, decoded))?;
+    Ok(draft)
+}
+
+/// Decodes all pages of a body, which have as many entries as the service says.
+pub(super) fn decode_pages(
+    answer: &Answer<'_>,
+    body: &mut Body,
+    mut deliver: impl FnMut(Decoded) -> Result<()>,
+) -> Result<(), ReadFault> {
+    let mut entries = 0;
     loop {
-        let (rows, rejects) = draft.counts();
-        let before = rows + rejects;
-        match answer.decode(&mut *body, |decoded| draft.add(request.endpoint, decoded.after(before))) {
+        let before = entries;
+        let decoded = answer.decode(&mut *body, |decoded| {
+            entries += decoded.records;
+            deliver(decoded.after(before))
+        });
+        match decoded {
             Ok(()) => {}
             Err(DecodeFault::Read(error)) => return Err(ReadFault::Broken(error)),
             Err(DecodeFault::Malformed { offset, reason }) => return Err(ReadFault::Malformed { offset, reason }),
@@ -52,17 +65,12 @@ fn decode(run: &Unfinished, request: &Request, rules: &Rules, body: &mut Body) -
             break;
         }
     }
-    check_total(request, body.summary(), draft.counts())?;
-    Ok(draft)
-}
-
-/// Checks that a list has as many entries as the service says.
-fn check_total(request: &Request, body: BodySummary, (rows, rejects): (u64, u64)) -> Result<(), ReadFault> {
-    let is_list = matches!(request.endpoint, Endpoint::NewsArticles | Endpoint::TickersAvailable);
-    match body.total.filter(|total| is_list && rows + rejects < *total) {
+    let BodySummary { total, bytes, .. } = body.summary();
+    let is_list = matches!(answer.request.endpoint, Endpoint::NewsArticles | Endpoint::TickersAvailable);
+    match total.filter(|total| is_list && entries < *total) {
         Some(total) => {
-            let reason = format!("the list has {} of the {total} entries that `X-Total-Count` tells", rows + rejects);
-            Err(ReadFault::Malformed { offset: body.bytes, reason })
+            let reason = format!("the list has {entries} of the {total} entries that `X-Total-Count` tells");
+            Err(ReadFault::Malformed { offset: bytes, reason })
         }
         None => Ok(()),
     }

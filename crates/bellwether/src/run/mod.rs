@@ -322,7 +322,10 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
                         in_part(error, Some(run.name()), records.len())
                     }
                     // What was answered is kept for the next run.
-                    Err(_) => error,
+                    Err(failure) => {
+                        options.control.warn(&[format!("what was answered is not sealed: {}", failure.in_one_line())]);
+                        error
+                    }
                 });
             }
         };
@@ -335,7 +338,11 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         // Freeing the memory of the answers takes the system a while.
         rayon::spawn(move || drop(unfinished));
         timings.push(stage.finish());
-        rejects::check(plan.max_reject_share, &records, &run)?;
+        let kept = format!(
+            "nothing was published, and the archive keeps what could be read; `bellwether list runs {}` lists what was rejected",
+            run.name()
+        );
+        rejects::check(plan.max_reject_share, &records, &run, &kept)?;
         let stage = Stage::begin(&options.control, "dataset");
         let view = view_of(&plan, &root, None, &options.control.stop)?;
         let scope = with_delisted(scope, &plan, &view)?;

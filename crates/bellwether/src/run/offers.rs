@@ -9,10 +9,11 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::answer::decode_pages;
 use super::demo::Demo;
 use super::observer::Control;
 use super::{addresses, key};
-use crate::decode::{Answer, AnswerPart, DecodeFault, Rules};
+use crate::decode::{Answer, AnswerPart, Rules};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Answered, Body, Client, ReadFault};
 use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
@@ -127,25 +128,19 @@ pub async fn offered_tickers(plan: &Plan, options: &OfferOptions) -> Result<Offe
     let request = Arc::new(Request::bare(Endpoint::TickersAvailable));
     ask(plan, options, async |client| {
         let read = {
-            let request = Arc::clone(&request);
+            let (request, rules) = (Arc::clone(&request), Arc::new(Rules::of(plan)));
             move |body: &mut Body| {
                 let mut offered = OfferedTickers::default();
-                let answer = Answer { request: &request, rules: &Rules::default() };
-                let outcome = answer.decode(body, |decoded| {
+                decode_pages(&Answer { request: &request, rules: &rules }, body, |decoded| {
                     offered.rejected += decoded.rejected;
                     for part in decoded.parts {
                         if let AnswerPart::Tickers(tickers) = part {
                             offered.tickers.extend(tickers);
                         }
                     }
-                    Ok::<(), Error>(())
-                });
-                match outcome {
-                    Ok(()) => Ok(offered),
-                    Err(DecodeFault::Read(error)) => Err(ReadFault::Broken(error)),
-                    Err(DecodeFault::Malformed { offset, reason }) => Err(ReadFault::Malformed { offset, reason }),
-                    Err(DecodeFault::Deliver(error)) => Err(ReadFault::Stop(error)),
-                }
+                    Ok(())
+                })?;
+                Ok(offered)
             }
         };
         match client.get(&request, read).await? {

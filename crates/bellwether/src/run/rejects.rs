@@ -42,23 +42,11 @@ fn reasons(answers: &[Arc<AnswerRecord>], settled: &SealedRun) -> Result<Vec<Str
     Ok(oversized.chain(unreadable).chain(groups).collect())
 }
 
-/// Fails if a run has more than a share of rejected records or series.
-pub(super) fn check(max_share: f64, answers: &[Arc<AnswerRecord>], run: &SealedRun) -> Result<()> {
+/// Fails if a run has more than a share of rejected records or series, with what else to say about it.
+pub(super) fn check(max_share: f64, answers: &[Arc<AnswerRecord>], run: &SealedRun, hint: &str) -> Result<()> {
     let Some(rejected) = above(max_share, answers, &run.requests()?) else { return Ok(()) };
     let what = format!("rejected {rejected}, above the limit of {}", percent(max_share));
-    let hint = format!(
-        "nothing was published, and the archive keeps what could be read; `bellwether list runs {}` lists what was rejected; \
-         to allow more, raise `max_share` in `[rejects]`",
-        run.name()
-    );
-    Err(Error::new(ErrorKind::Checks, what).with_hint(hint).with_reasons(reasons(answers, run)?))
-}
-
-/// The same for a few answers, which nobody keeps.
-pub(super) fn check_sample(max_share: f64, answers: &[Arc<AnswerRecord>], run: &SealedRun) -> Result<()> {
-    let Some(rejected) = above(max_share, answers, &run.requests()?) else { return Ok(()) };
-    let what = format!("rejected {rejected}, above the limit of {}", percent(max_share));
-    let hint = "`[source]` can say how the vendor differs; to allow more, raise `max_share` in `[rejects]`";
+    let hint = format!("{hint}; to allow more, raise `max_share` in `[rejects]`");
     Err(Error::new(ErrorKind::Checks, what).with_hint(hint).with_reasons(reasons(answers, run)?))
 }
 

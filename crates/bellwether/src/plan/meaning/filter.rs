@@ -23,7 +23,7 @@ impl Validator {
         let (section, signals) = (&*definition.filter, &*definition.signals);
         let FilterSection { tickers, sectors, periods, regimes, signal, min_confidence, from, to } = section;
         let today = Clock::System.now().date_naive();
-        let days = [from, to].map(|typed| typed.as_ref().map(|day| day.from(today)));
+        let days = [from, to].map(|typed| typed.as_ref().map(|day| day.counted_from(today)));
         if let (Some(to), [Some(first), Some(end)]) = (to, days)
             && first >= end
         {

@@ -73,18 +73,17 @@ enum AskedByBoth {
 
 impl AskedByBoth {
     /// None if they cannot be compared.
-    fn of(plan_before: &Plan, plan_now: &Plan) -> Option<Self> {
-        let (before, now) = (plan_before, plan_now);
+    fn of(before: &Plan, now: &Plan) -> Option<Self> {
         if before.alternatives == now.alternatives && before.further == now.further {
             return Some(Self::All);
         }
         match (&before.alternatives.first()?.list, &now.alternatives.first()?.list) {
-            (RequestList::Listed(before), RequestList::Listed(now)) => {
+            (RequestList::Listed(asked), RequestList::Listed(asked_now)) => {
                 let words = |requests: &[Request], further: &[Request]| -> HashSet<String> {
                     requests.iter().chain(further).map(ToString::to_string).collect()
                 };
-                let (mut asked, now) = (words(before, &plan_before.further), words(now, &plan_now.further));
-                asked.retain(|request| now.contains(request));
+                let (mut asked, asked_now) = (words(asked, &before.further), words(asked_now, &now.further));
+                asked.retain(|request| asked_now.contains(request));
                 Some(Self::Requests(asked))
             }
             (RequestList::EachTicker(tickers, pairs), RequestList::EachTicker(tickers_now, pairs_now)) => {

@@ -10,7 +10,7 @@ use crate::disk::remove;
 use crate::error::{ErrorKind, Result};
 use crate::fetch::Client;
 use crate::interface::{Endpoint, Sector};
-use crate::plan::{OperationRequests, Plan, Request, RequestList, TickerSource};
+use crate::plan::{OnFinding, OperationRequests, Plan, Request, RequestList, TickerSource};
 use crate::run::builder::scratch;
 use crate::run::gather::{Gathered, Gathering};
 use crate::run::missing::Missing;
@@ -45,7 +45,7 @@ async fn answered(plan: &Plan, client: &Client, options: &DoctorOptions) -> Resu
     let gathered = gathering.gather().await?;
     let records = unfinished.records();
     let settled = unfinished.seal(&[], || Ok(options.clock.now()), |_| Ok(true))?;
-    rejects::check_sample(plan.max_reject_share, &records, &settled.run)?;
+    rejects::check(plan.max_reject_share, &records, &settled.run, "`[source]` can say how the vendor differs")?;
     let Gathered { signals, demanded, refusals, lacking, .. } = gathered;
     let answers: BTreeMap<&str, &AnswerRecord> =
         records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();
@@ -57,8 +57,13 @@ async fn answered(plan: &Plan, client: &Client, options: &DoctorOptions) -> Resu
         let what = format!("the service does not offer {gone}; {} is used instead", signals.operation);
         found.push(Diagnosis::warning("operations", what, "choose it with `history` in `[signals]`"));
     }
-    let remedy = "correct `[signals]`, or set `missing = \"warn\"` in `[checks]` to publish without it";
-    found.extend(missing.into_iter().chain(lacking).map(|message| Diagnosis::failure("missing", message, remedy)));
+    found.extend(missing.into_iter().chain(lacking).map(|message| match plan.checks.missing {
+        OnFinding::Fail => {
+            let remedy = "correct `[signals]`, or set `missing = \"warn\"` in `[checks]` to publish without it";
+            Diagnosis::failure("missing", message, remedy)
+        }
+        OnFinding::Warn => Diagnosis::warning("missing", message, "a run publishes without it"),
+    }));
     Ok(found)
 }
 

@@ -80,12 +80,11 @@ async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: 
         let (mut failure, mut heads) = (None, BTreeMap::new());
         let needed = needed_operations(plan, base);
         // What is not needed is asked for all the same if nothing is: the address may be wrong.
-        let asked = if needed.is_empty() {
-            vec![Endpoint::ALL.into_iter().find(|it| it.base() == base)]
-        } else {
-            needed.iter().copied().map(Some).collect()
-        };
-        for request in asked.into_iter().flatten().map(|endpoint| sample(plan, endpoint)) {
+        let mut asked = needed.clone();
+        if asked.is_empty() {
+            asked.extend(Endpoint::ALL.into_iter().find(|it| it.base() == base));
+        }
+        for request in asked.into_iter().map(|endpoint| sample(plan, endpoint)) {
             let asked_at = options.clock.now();
             match client.probe(&request).await {
                 Ok(head) => {
