@@ -10,7 +10,6 @@ use arrow::datatypes::{Float64Type, Int8Type, Int16Type, TimestampMicrosecondTyp
 use chrono::{DateTime, Utc};
 
 use crate::archive::{Histories, History};
-use crate::dataset::face;
 use crate::interface::{Endpoint, Signal};
 use crate::plan::NaiveRule;
 use crate::tables::Change;
@@ -71,7 +70,7 @@ impl<'a> ObservedColumns<'a> {
     /// The naive date of a row by a rule.
     pub(super) fn naive_date(&self, row: usize, rule: NaiveRule) -> Option<i64> {
         let offset = self.offsets.filter(|offsets| offsets.is_valid(row)).map(|offsets| offsets.value(row));
-        self.dates.is_valid(row).then(|| face(self.dates.value(row), offset, rule))
+        self.dates.is_valid(row).then(|| rule.face(self.dates.value(row), offset))
     }
 
     /// The operation that gave a row.

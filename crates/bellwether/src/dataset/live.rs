@@ -5,7 +5,7 @@
 
 use arrow::array::{Array, Int16Array, TimestampMicrosecondArray};
 
-use super::naive::{Day, Timing, day, face};
+use super::naive::{Day, Timing, day};
 use super::slab_columns::TickerCodes;
 use crate::freshness::fresh_until;
 use crate::interface::Ticker;
@@ -81,7 +81,7 @@ impl Live<'_> {
             let date = dates.value(row);
             if self.is_backfilled(date, first[row].max(inputs[row])) {
                 let offset = offsets.is_valid(row).then(|| offsets.value(row));
-                let day = day(face(date, offset, self.plan.dates));
+                let day = day(self.plan.dates.face(date, offset));
                 return timing.made_at(date, offset).instant().saturating_add(self.lag_after(day));
             }
             sealed(observed[row]).max(inputs[row])

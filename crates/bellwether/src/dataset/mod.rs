@@ -59,7 +59,6 @@ use news::{Lists, TickerNews};
 use slab_columns::{SlabSignals, TickerCodes};
 
 pub use articles::{Articles, articles};
-pub(crate) use naive::face;
 pub use naive::with_naive_dates;
 #[cfg(feature = "harness")]
 pub(crate) use row_order::RowOrder;

@@ -24,7 +24,6 @@ use arrow::array::{Array, ArrayRef, AsArray, Int16Array, RecordBatch, TimestampM
 use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, NaiveDate};
-use chrono_tz::Tz;
 
 use crate::definition::clock_instants;
 use crate::plan::{DatasetPlan, NaiveRule, TimeOfDay, Zone};
@@ -108,16 +107,7 @@ pub(super) fn dates(dates: &TimestampMicrosecondArray, offsets: &Int16Array, rul
     if rule == NaiveRule::Utc || offsets.null_count() == offsets.len() {
         return dates.values().to_vec();
     }
-    dates.values().iter().zip(offsets).map(|(&date, offset)| face(date, offset, rule)).collect()
-}
-
-/// The naive date of a date as written.
-pub(crate) fn face(date: i64, offset: Option<i16>, rule: NaiveRule) -> i64 {
-    match (offset, rule) {
-        (None, _) | (Some(_), NaiveRule::Utc) => date,
-        (Some(minutes), NaiveRule::Wall) => date + i64::from(minutes) * MICROS_PER_MINUTE,
-        (Some(_), NaiveRule::Zone(Zone(zone))) => in_zone(date, zone),
-    }
+    dates.values().iter().zip(offsets).map(|(&date, offset)| rule.face(date, offset)).collect()
 }
 
 /// When signals are made, and news is known.
@@ -139,7 +129,7 @@ impl Timing {
     pub(super) fn known_from(self, date: i64, offset: Option<i16>) -> Moment {
         let Self { rule, delay, .. } = self;
         let dated = match offset {
-            Some(_) => Moment { face: face(date, offset, rule), instant: Some(date) },
+            Some(_) => Moment { face: rule.face(date, offset), instant: Some(date) },
             None => end_of(day(date), rule),
         };
         dated.after(delay)
@@ -149,7 +139,7 @@ impl Timing {
     pub(super) fn made_at(self, date: i64, offset: Option<i16>) -> Moment {
         let rule = self.rule;
         match (offset, self.made_at) {
-            (Some(_), _) => Moment { face: face(date, offset, rule), instant: Some(date) },
+            (Some(_), _) => Moment { face: rule.face(date, offset), instant: Some(date) },
             (None, made_at) if date.rem_euclid(MICROS_PER_DAY) == 0 => match made_at {
                 Some(time) => at_time(day(date), time, rule),
                 None => end_of(day(date), rule),
@@ -184,7 +174,7 @@ fn at_time(day: Day, time: TimeOfDay, rule: NaiveRule) -> Moment {
     let instant = time.on(date).timestamp_micros();
     let shown = match rule {
         NaiveRule::Wall => date.and_time(time.time).and_utc().timestamp_micros(),
-        NaiveRule::Utc | NaiveRule::Zone(_) => face(instant, Some(0), rule),
+        NaiveRule::Utc | NaiveRule::Zone(_) => rule.face(instant, Some(0)),
     };
     Moment { face: shown, instant: Some(instant) }
 }
@@ -217,11 +207,6 @@ fn instants(face: i64, rule: NaiveRule) -> Option<(i64, i64)> {
     let naive = DateTime::from_timestamp_micros(face)?.naive_utc();
     let (first, last) = clock_instants(naive, zone);
     Some((first.timestamp_micros(), last.timestamp_micros()))
-}
-
-fn in_zone(instant: i64, zone: Tz) -> i64 {
-    let instant = DateTime::from_timestamp_micros(instant).expect("the interface has years of four digits");
-    instant.with_timezone(&zone).naive_local().and_utc().timestamp_micros()
 }
 
 #[cfg(test)]

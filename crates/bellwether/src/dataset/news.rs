@@ -10,7 +10,7 @@ use arrow::datatypes::{Float64Type, Int16Type, Int32Type, TimestampMicrosecondTy
 use serde_json::Value;
 
 use super::keys::NewsKey;
-use super::naive::{self, Day, Moment, Timing, day};
+use super::naive::{Day, Moment, Timing, day};
 use super::score::ExactScore;
 use super::slab_columns::{TickerCodes, column, decode};
 use crate::error::Result;
@@ -65,7 +65,7 @@ impl Sighting {
     const NEVER: Self = Self { day: Day::MAX, instant: i64::MAX };
 
     fn of(instant: i64, plan: &DatasetPlan) -> Self {
-        Self { day: day(naive::face(instant, Some(0), plan.dates)), instant }
+        Self { day: day(plan.dates.face(instant, Some(0))), instant }
     }
 }
 
@@ -313,7 +313,7 @@ pub(super) fn read_articles(
         let written = Date { micros: dates.value(row), offset_minutes };
         NewsItem {
             ticker,
-            date: naive::face(written.micros, offset_minutes, plan.dates),
+            date: plan.dates.face(written.micros, offset_minutes),
             written,
             place: places.value(row),
             is_counted: plan.duplicates == Duplicates::Keep || repeats.value(row) == 0,
@@ -368,7 +368,7 @@ fn read_records(
         let written = dates::read(record["date"].as_str()?, &mut Leniencies::default()).ok()?;
         let values = fields.iter().map(|field| number(&record[*field])).collect();
         let seen = sightings.availability(row, plan);
-        let day = day(naive::face(written.micros, written.offset_minutes, plan.dates));
+        let day = day(plan.dates.face(written.micros, written.offset_minutes));
         Some(SentimentRecord { ticker, day, written: Some(written), place: places.value(row), values, seen })
     };
     let mut records: Vec<SentimentRecord> = codes.into_iter().enumerate().filter_map(of_row).collect();

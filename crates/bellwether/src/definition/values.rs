@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use chrono::{Days, Months, NaiveDate};
+use chrono::{DateTime, Days, Months, NaiveDate};
 use chrono_tz::Tz;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de};
@@ -209,6 +209,21 @@ pub enum NaiveRule {
     Wall,
     /// The instant in a time zone.
     Zone(Zone),
+}
+
+impl NaiveRule {
+    /// The naive date of a date as written, both in microseconds since 1970.
+    pub(crate) fn face(self, date: i64, offset: Option<i16>) -> i64 {
+        const MICROS_PER_MINUTE: i64 = 60_000_000;
+        match (offset, self) {
+            (None, _) | (Some(_), Self::Utc) => date,
+            (Some(minutes), Self::Wall) => date + i64::from(minutes) * MICROS_PER_MINUTE,
+            (Some(_), Self::Zone(Zone(zone))) => {
+                let instant = DateTime::from_timestamp_micros(date).expect("the interface has years of four digits");
+                instant.with_timezone(&zone).naive_local().and_utc().timestamp_micros()
+            }
+        }
+    }
 }
 
 impl fmt::Display for NaiveRule {

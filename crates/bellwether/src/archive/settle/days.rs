@@ -6,9 +6,8 @@ use arrow::array::{Array, AsArray, Int16Array, RecordBatch, TimestampMicrosecond
 use arrow::compute::take_record_batch;
 use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use chrono::{DateTime, Offset, TimeZone};
 
-use crate::definition::{NaiveRule, Zone};
+use crate::definition::NaiveRule;
 use crate::time::MICROS_PER_DAY;
 
 /// Signals with the days of a clock as their dates: of several of a day, the last. One without a date stays without.
@@ -38,14 +37,7 @@ pub(super) fn one_a_day(rows: &RecordBatch, clock: NaiveRule) -> Result<RecordBa
 
 /// The day on a clock of a date, as its midnight.
 fn day_of(micros: i64, offset: Option<i16>, clock: NaiveRule) -> i64 {
-    let face = match (offset, clock) {
-        (None, _) | (Some(_), NaiveRule::Utc) => micros,
-        (Some(minutes), NaiveRule::Wall) => micros + i64::from(minutes) * 60_000_000,
-        (Some(_), NaiveRule::Zone(Zone(zone))) => DateTime::from_timestamp_micros(micros).map_or(micros, |instant| {
-            micros + i64::from(zone.offset_from_utc_datetime(&instant.naive_utc()).fix().local_minus_utc()) * 1_000_000
-        }),
-    };
-    face.div_euclid(MICROS_PER_DAY) * MICROS_PER_DAY
+    clock.face(micros, offset).div_euclid(MICROS_PER_DAY) * MICROS_PER_DAY
 }
 
 #[cfg(test)]
