@@ -59,6 +59,7 @@
 //! | `dataset` | features of the news, joined to signals without look-ahead |
 //! | [`export`] | Parquet, CSV and Arrow files, versions, publication |
 //! | `store` | the same folders in an object store |
+//! | `frames` | data as Polars frames, in chunks of tickers |
 //! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
 //! | [`report`] | the report as a page and as text |
 //! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
@@ -124,6 +125,7 @@ pub mod disk;
 pub mod error;
 pub mod export;
 mod fetch;
+mod frames;
 #[doc(hidden)]
 pub mod freshness;
 #[cfg(feature = "harness")]

@@ -21,8 +21,6 @@
 mod articles;
 mod batches;
 mod built;
-#[cfg(feature = "polars")]
-mod frame;
 mod names;
 mod published;
 mod wide;
@@ -32,6 +30,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
+use polars::prelude::DataFrame;
 
 pub use self::batches::Batches;
 use self::built::Built;
@@ -39,6 +38,7 @@ pub use self::published::Published;
 use crate::error::Result;
 use crate::export::PublishedReader;
 pub use crate::export::Selection;
+use crate::frames;
 pub use crate::plan::AdHoc;
 use crate::plan::{ColumnNames, Plan};
 use crate::process::cancel::CancellationToken;
@@ -136,6 +136,24 @@ impl Dataset {
     /// When a file of the dataset is missing. Later errors are items of the reader.
     pub fn batches(&self) -> Result<Batches> {
         Ok(Batches::new(self.schema(), self.rows()?))
+    }
+
+    /// All rows as a frame of Polars.
+    ///
+    /// # Errors
+    ///
+    /// Any error of reading or building the dataset.
+    ///
+    /// ```no_run
+    /// use bellwether::load::Dataset;
+    ///
+    /// let frame = Dataset::find("output/datasets".as_ref(), "demo")?.frame()?;
+    /// println!("{frame}");
+    /// # Ok::<(), bellwether::error::Error>(())
+    /// ```
+    pub fn frame(&self) -> Result<DataFrame> {
+        let batches = self.rows()?.collect::<Result<Vec<_>>>()?;
+        frames::frame_of(&self.schema(), &batches)
     }
 
     /// Number of rows. A part, and a dataset that is built as it is read, are counted batch by batch.
