@@ -24,6 +24,7 @@ __all__ = [
     "demo_prices",
     "diff",
     "quality",
+    "query",
     "report",
     "revisions",
     "runs",
@@ -212,6 +213,28 @@ def articles(
     part = _values.part(columns, tickers, start, end)
     subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
     return Table(_bellwether.articles(subject, _values.instant("as_of", as_of), part))
+
+
+def query(
+    definition: Definition,
+    sql: str,
+    *,
+    as_of: Instant | None = None,
+    include: Include | None = None,
+    data: PathLike | None = None,
+    archive: PathLike | None = None,
+) -> Table:
+    """The rows that a statement in Polars' SQL selects, like `bellwether query`.
+
+    Its tables are `dataset`, `signals`, `articles`, `observations` (with `known_from` and `known_until`), `runs`, `requests`
+    and `rejects`. With `as_of`, an instant or the name of a version or of a run, they are those of the past.
+
+    >>> import bellwether as bw
+    >>> bw.query("demo", "select count(*) as rows from dataset where ticker = 'XOM'").columns
+    ['rows']
+    """
+    subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
+    return Table(_bellwether.query(subject, _values.text("sql", sql), _values.instant("as_of", as_of)))
 
 
 def runs(*, data: PathLike | None = None, archive: PathLike | None = None) -> Table:

@@ -13,6 +13,8 @@ use bellwether::audit::{self, documents};
 use bellwether::error::{Error, Result};
 use bellwether::export::{self, ListedVersion, PublishedReader};
 use bellwether::load::Dataset;
+#[cfg(feature = "query")]
+use bellwether::load::query::Question;
 use bellwether::plan::{Claims, Plan};
 use bellwether::project::Project;
 use bellwether::run::{
@@ -24,7 +26,10 @@ use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "query")]
+use crate::arguments::DataState;
 use crate::arguments::{Part, claims, day, instant};
 use crate::definition::DefinitionArgument;
 use crate::fault::exception;
@@ -201,6 +206,44 @@ pub(crate) fn articles(
     })
 }
 
+/// The rows that a statement in SQL selects from a dataset and the archive behind it.
+#[pyfunction]
+pub(crate) fn query(
+    py: Python<'_>,
+    subject: (DefinitionArgument, PathBuf, PathBuf, Option<String>),
+    sql: String,
+    as_of: Option<String>,
+) -> PyResult<Rows> {
+    quietly(py, move |stop| answer(subject, &sql, as_of, stop))
+}
+
+#[cfg(feature = "query")]
+fn answer(
+    (definition, data, archive, include): (DefinitionArgument, PathBuf, PathBuf, Option<String>),
+    sql: &str,
+    as_of: Option<String>,
+    stop: &CancellationToken,
+) -> Result<Rows> {
+    let plan = definition.plan_or_published(&data)?;
+    let state = DataState { as_of, vintage: None, include };
+    let (plan, ad_hoc, _) = state.find(plan, (&data, &archive), stop)?;
+    store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(ad_hoc.as_of)], stop)?;
+    let question = Question { plan, datasets: data.join("datasets"), archive, ad_hoc, stop: stop.clone() };
+    let rows = question.rows(sql)?;
+    Ok(Rows::in_memory(rows.schema(), vec![rows]))
+}
+
+#[cfg(not(feature = "query"))]
+fn answer(
+    _: (DefinitionArgument, PathBuf, PathBuf, Option<String>),
+    _: &str,
+    _: Option<String>,
+    _: &CancellationToken,
+) -> Result<Rows> {
+    let hint = "install a wheel that is released, or build this one with `MATURIN_PEP517_ARGS=\"--features query\" pip install .`";
+    Err(Error::usage("this build has no SQL engine", hint))
+}
+
 /// The sectors that the service of a definition has signals of, as JSON.
 #[pyfunction]
 pub(crate) fn sectors(py: Python<'_>, definition: DefinitionArgument, key: Option<Py<Key>>) -> PyResult<String> {
@@ -234,23 +277,8 @@ fn offered(
 #[pyfunction]
 pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
     quietly(py, move |_| {
-        let runs = RunListing::of(&archive)?.runs;
-        let count = |of: fn(&ListedRun) -> u64| -> ArrayRef { Arc::new(runs.iter().map(of).collect::<UInt64Array>()) };
-        table([
-            ("run", texts(runs.iter().map(|run| Some(run.run.clone())))),
-            ("service", texts(runs.iter().map(|run| Some(run.service.clone())))),
-            ("definition", texts(runs.iter().map(|run| run.definition.clone()))),
-            ("started_at", instants(runs.iter().map(|run| run.started_at))),
-            ("sealed_at", instants(runs.iter().map(|run| run.sealed_at))),
-            ("imported_at", instants(runs.iter().map(|run| run.imported_at))),
-            ("in_part", texts(runs.iter().map(|run| run.in_part.clone()))),
-            ("requests", count(|run| run.requests)),
-            ("added", count(|run| run.added)),
-            ("revised", count(|run| run.revised)),
-            ("withdrawn", count(|run| run.withdrawn)),
-            ("rejected", count(|run| run.rejected)),
-            ("bytes", count(|run| run.bytes)),
-        ])
+        let rows = ListedRun::rows(&RunListing::of(&archive)?.runs)?;
+        Ok(Rows::in_memory(rows.schema(), vec![rows]))
     })
 }
 

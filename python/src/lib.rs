@@ -21,7 +21,7 @@ mod supervise;
 mod _bellwether {
     #[pymodule_export]
     use super::ask::{
-        articles, datasets, demo_prices, diff, quality, report, revisions, runs, sectors, skill, tickers,
+        articles, datasets, demo_prices, diff, quality, query, report, revisions, runs, sectors, skill, tickers,
     };
     #[pymodule_export]
     use super::definition::{check, data_folder};

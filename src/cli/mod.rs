@@ -23,6 +23,7 @@ mod outcome;
 mod process;
 mod progress;
 mod prune;
+mod query;
 mod report;
 mod rows;
 mod run;
@@ -94,6 +95,7 @@ enum Command {
     Run(run::Run),
     Build(build::Build),
     Show(show::Show),
+    Query(query::Query),
     Report(report::Report),
     Sql(sql::Sql),
     List(list::List),
@@ -121,6 +123,7 @@ impl Command {
             Self::Run(command) => command.execute(project),
             Self::Build(command) => command.execute(project),
             Self::Show(command) => command.execute(project),
+            Self::Query(command) => command.execute(project),
             Self::Report(command) => command.execute(project),
             Self::Sql(command) => command.execute(project),
             Self::List(command) => command.execute(project),

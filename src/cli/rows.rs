@@ -108,6 +108,12 @@ impl RowsTo {
         self.output.as_deref() == Some(Path::new("-"))
     }
 
+    /// Whether the rows are written to a file, or to standard output.
+    #[cfg(feature = "query")]
+    pub(super) fn is_file(&self) -> bool {
+        self.output.is_some()
+    }
+
     /// Computes an answer, and writes the rows that it delivers if they are wanted.
     pub(super) fn fill<T>(
         &self,

@@ -54,6 +54,8 @@ mod progress;
 mod projects;
 mod promptness;
 mod prunes;
+#[cfg(feature = "query")]
+mod queries;
 mod records;
 mod refusals;
 mod reports;

@@ -172,6 +172,18 @@ pub(super) fn first_rows(dataset: &Dataset) -> Result<String> {
     Ok(table(&dataset.schema(), &rows, ColumnOption::Columns)?)
 }
 
+/// An answer as a table: all of it, if it is not long.
+#[cfg(feature = "query")]
+pub(super) fn answer_table(rows: &RecordBatch) -> Result<String> {
+    const MOST: usize = 100;
+    let (shown, all) = (rows.slice(0, rows.num_rows().min(MOST)), rows.num_rows());
+    let mut text = table(&rows.schema(), &[shown], ColumnOption::Given)?;
+    if all > MOST {
+        text += &format!("{MOST} of {}; `--output FILE` writes them\n", count_of(all as u64, "row", "rows"));
+    }
+    Ok(text)
+}
+
 /// A number of rows.
 fn rows(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "use a whole number of rows, such as `20`".to_owned())

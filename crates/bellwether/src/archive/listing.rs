@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
-use arrow::array::AsArray as _;
+use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +19,7 @@ use super::sealed::sealed_run::SealedRun;
 use super::services::{open_all, services};
 use super::unfinished::{UnfinishedRun, unfinished_runs};
 use crate::disk::file::FileRecord;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::tables::Drift;
 use crate::text::human::group_digits;
 use crate::time::{as_record, to_record};
@@ -230,7 +231,41 @@ impl Past {
 }
 
 impl ListedRun {
-    fn of(service: &str, run: &SealedRun) -> Result<Self> {
+    /// Runs as rows.
+    ///
+    /// # Errors
+    ///
+    /// Never in practice: the columns have the same length.
+    pub fn rows(runs: &[Self]) -> Result<RecordBatch> {
+        let text =
+            |of: fn(&Self) -> Option<&str>| -> ArrayRef { Arc::new(runs.iter().map(of).collect::<StringArray>()) };
+        let instant = |of: fn(&Self) -> Option<DateTime<Utc>>| -> ArrayRef {
+            let micros = runs.iter().map(|run| of(run).map(|instant| instant.timestamp_micros()));
+            Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
+        };
+        let count = |of: fn(&Self) -> u64| -> ArrayRef {
+            Arc::new(runs.iter().map(|run| Some(of(run) as i64)).collect::<Int64Array>())
+        };
+        let columns = [
+            ("run", text(|run| Some(&run.run))),
+            ("service", text(|run| Some(&run.service))),
+            ("definition", text(|run| run.definition.as_deref())),
+            ("started_at", instant(|run| Some(run.started_at))),
+            ("sealed_at", instant(|run| Some(run.sealed_at))),
+            ("imported_at", instant(|run| run.imported_at)),
+            ("in_part", text(|run| run.in_part.as_deref())),
+            ("requests", count(|run| run.requests)),
+            ("added", count(|run| run.added)),
+            ("revised", count(|run| run.revised)),
+            ("withdrawn", count(|run| run.withdrawn)),
+            ("rejected", count(|run| run.rejected)),
+            ("bytes", count(|run| run.bytes)),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, values)| (name, values, true)))
+            .map_err(Error::frame)
+    }
+
+    pub(crate) fn of(service: &str, run: &SealedRun) -> Result<Self> {
         let seal = run.seal();
         Ok(Self {
             run: seal.run.clone(),

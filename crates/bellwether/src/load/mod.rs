@@ -23,6 +23,8 @@ mod batches;
 mod built;
 mod names;
 mod published;
+#[cfg(feature = "query")]
+pub mod query;
 mod wide;
 
 use std::path::Path;
