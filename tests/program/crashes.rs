@@ -118,6 +118,7 @@ fn seal_signals_of(archive: &Path, confidence: f64) {
         digest: String::new(),
         rows,
         rejects,
+        validator: None,
         unknown_fields: Vec::new(),
         observed_at: now,
     };

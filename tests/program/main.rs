@@ -3,6 +3,7 @@
 
 mod ad_hoc;
 mod added_columns;
+mod as_before;
 mod audits;
 mod builds;
 mod cancel;

@@ -100,6 +100,7 @@ fn seal_signed_zeros(place: &Place, name: &str) {
             digest,
             rows,
             rejects,
+            validator: None,
             unknown_fields,
             observed_at,
         };

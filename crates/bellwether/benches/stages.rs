@@ -108,6 +108,7 @@ fn seal_run(archive: &Path, now: DateTime<Utc>) -> SealedRun {
             digest,
             rows,
             rejects,
+            validator: None,
             unknown_fields: Vec::new(),
             observed_at,
         };

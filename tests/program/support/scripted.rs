@@ -17,6 +17,8 @@ pub(crate) enum Step {
     Wait(Duration),
     /// Reset the connection.
     Reset,
+    /// Send a JSON body with a validator, `ETag: "a"`, or 304 to a request that has it as a condition.
+    Validated(String, String),
 }
 
 /// The parts of a request that scripts use.
@@ -114,13 +116,30 @@ fn converse(
     };
     let steps = script(&ScriptedRequest { target, before });
     let is_reset = steps.iter().any(|step| matches!(step, Step::Reset));
-    let mut line = String::new();
+    let (mut line, mut lines) = (String::new(), Vec::new());
     while !is_reset && reader.read_line(&mut line).is_ok_and(|count| count > 2) {
-        heads.lock().expect("no test panicked").push(line.trim_end().to_owned());
+        lines.push(line.trim_end().to_owned());
         line.clear();
     }
+    heads.lock().expect("no test panicked").extend(lines.iter().cloned());
     for step in steps {
         match step {
+            Step::Validated(validator, body) => {
+                let (_, value) = validator.split_once(": ").expect("a header");
+                let is_same =
+                    |line: &String| line.starts_with("if-") && line.split_once(": ").is_some_and(|(_, it)| it == value);
+                let answer = match lines.iter().any(is_same) {
+                    true => format!("HTTP/1.1 304 Not Modified\r\n{validator}\r\nConnection: close\r\n\r\n"),
+                    false => format!(
+                        "HTTP/1.1 200 OK\r\nDate: {}\r\n{validator}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+                        chrono::Utc::now().format("%a, %d %b %Y %H:%M:%S GMT"),
+                        body.len()
+                    ),
+                };
+                if reader.get_mut().write_all(answer.as_bytes()).is_err() {
+                    return;
+                }
+            }
             Step::Send(bytes) => {
                 if reader.get_mut().write_all(&bytes).is_err() {
                     return;

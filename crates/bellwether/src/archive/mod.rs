@@ -97,6 +97,7 @@
 //! layout if its null says nothing (*optional*): readers fill in null where an earlier run lacks it.
 
 mod answers;
+mod as_before;
 mod claims;
 mod copies;
 pub(crate) mod coverage;

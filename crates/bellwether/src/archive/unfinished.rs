@@ -1,6 +1,6 @@
 //! A run that is in progress, or was interrupted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use super::FOLDER_OF_UNFINISHED;
 use super::answers::answer::{Answer, AnswerRecord};
 use super::answers::answer_files::AnswerFiles;
 use super::answers::draft::Draft;
+use super::as_before::{KnownAnswer, known_answers};
 use super::sealed::catalog::Archive;
 use super::sealed::folder::Folder;
 use super::sealed::seal::{Claim, LAYOUT, RunOrigin};
@@ -105,6 +106,8 @@ pub struct Unfinished {
     conventions: Conventions,
     files: Arc<AnswerFiles>,
     answers: Mutex<CompleteAnswers>,
+    /// Answers of sealed runs that the service may say are as before, by request.
+    known: HashMap<String, Arc<KnownAnswer>>,
     stop: CancellationToken,
     /// Why another one was not resumed.
     warnings: Vec<String>,
@@ -220,10 +223,18 @@ impl Unfinished {
         lock: File,
     ) -> Result<Self> {
         let conventions = conventions.clone();
-        let answers = Mutex::new(CompleteAnswers::of(&path)?);
+        let mut answers = CompleteAnswers::of(&path)?;
+        let is_sealed = |run: &String| sealed.runs().iter().any(|sealed| sealed.name() == run);
+        answers.by_request.retain(|_, answer| answer.record.as_before.as_ref().is_none_or(is_sealed));
+        let answers = Mutex::new(answers);
+        let known = known_answers(sealed).unwrap_or_else(|error| {
+            tracing::warn!(%error, "cannot read what was answered before, and ask for all of it");
+            HashMap::new()
+        });
         let files = Arc::new(AnswerFiles::of(path.clone()));
         let (archive, stop) = (sealed.path().to_owned(), sealed.stop().clone());
-        Ok(Self { archive, path, origin, conventions, files, answers, stop, warnings: Vec::new(), _lock: lock })
+        let warnings = Vec::new();
+        Ok(Self { archive, path, origin, conventions, files, answers, known, stop, warnings, _lock: lock })
     }
 
     /// Why an interrupted run was not resumed.
@@ -267,7 +278,26 @@ impl Unfinished {
     ///
     /// If it cannot be written.
     pub fn commit(&self, draft: Draft, request: RequestRecord) -> Result<Arc<AnswerRecord>> {
-        let record = Arc::new(draft.complete(request)?);
+        self.keep(draft.complete(request)?)
+    }
+
+    /// The answer to a request that the archive holds whole, as it is read now.
+    pub(crate) fn known_answer(&self, request: &str, reading: &str) -> Option<&Arc<KnownAnswer>> {
+        self.known.get(request).filter(|known| known.validator().reading == reading)
+    }
+
+    /// Completes an answer that is as a known one was.
+    pub(crate) fn commit_as_before(&self, known: &KnownAnswer, request: RequestRecord) -> Result<Arc<AnswerRecord>> {
+        self.keep(known.again(request))
+    }
+
+    /// What the answers mean, by what the definition says.
+    pub(crate) fn conventions(&self) -> &Conventions {
+        &self.conventions
+    }
+
+    fn keep(&self, record: AnswerRecord) -> Result<Arc<AnswerRecord>> {
+        let record = Arc::new(record);
         let mut answers = self.lock();
         append(&answers.journal, &record).map_err(FileError::write(&self.path.join(JOURNAL)))?;
         let answer = Answer { folder: self.path.clone(), record: Arc::clone(&record) };

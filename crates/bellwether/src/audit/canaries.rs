@@ -83,6 +83,7 @@ impl Canaries {
             digest: String::new(),
             rows,
             rejects,
+            validator: None,
             unknown_fields: Vec::new(),
             observed_at: self.observed_at,
         };

@@ -8,13 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
-use reqwest::header::{CONTENT_ENCODING, LINK};
+use chrono::{DateTime, TimeDelta, Utc};
+use reqwest::StatusCode;
+use reqwest::header::{
+    CONTENT_ENCODING, ETAG, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LINK,
+};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use url::Url;
 
 use super::chunks::{self, Chunks};
+use super::date_of;
 use super::failure::{BodyRefusal, Failure, ReadFault, words_in};
 use super::gauge::Gauge;
 use super::mask::Masked;
@@ -53,6 +57,15 @@ pub(crate) struct BodySummary {
     pub observed_at: DateTime<Utc>,
     /// The number of entries that the service says the list has, on all pages.
     pub total: Option<u64>,
+    /// The header that asks whether the answer is still this one.
+    pub condition: Option<(HeaderName, HeaderValue)>,
+}
+
+impl BodySummary {
+    /// Whether the service says that the answer is as before.
+    pub(crate) fn is_as_before(&self) -> bool {
+        self.status == StatusCode::NOT_MODIFIED
+    }
 }
 
 /// The most pages of an answer.
@@ -80,19 +93,21 @@ pub(super) struct BodyOptions<'a> {
 }
 
 /// What is known of a response from its headers and the attempts before it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Exchange {
     status: u16,
     attempts: u32,
     clock: Clock,
     total: Option<u64>,
+    condition: Option<(HeaderName, HeaderValue)>,
 }
 
 impl Stream {
-    pub(super) fn of(response: reqwest::Response, attempts: u32, clock: Clock) -> Result<Self, Failure> {
+    pub(super) fn of(response: reqwest::Response, attempts: u32, clock: Clock, key: &ApiKey) -> Result<Self, Failure> {
         let packing = packing_of(&response)?;
         let total = response.headers().get("x-total-count").and_then(|total| total.to_str().ok()?.trim().parse().ok());
-        let exchange = Exchange { status: response.status().as_u16(), attempts, clock, total };
+        let condition = condition_of(&response, key);
+        let exchange = Exchange { status: response.status().as_u16(), attempts, clock, total, condition };
         Ok(Self { response, exchange, packing })
     }
 
@@ -129,7 +144,7 @@ impl Stream {
         let feed = async move {
             let (mut response, mut sender) = (self.response, sender);
             for _ in 0..MAX_PAGES {
-                let next = next_page(&response);
+                let next = next_page(&response).filter(|_| response.status() != StatusCode::NOT_MODIFIED);
                 chunks::pump(TimedChunks::new(response, stall), sender, gauge).await;
                 let Some(next) = next else { return Ok(()) };
                 let page = async { follow(next?).await.and_then(|page| Ok((packing_of(&page)?, page))) };
@@ -158,6 +173,31 @@ impl Stream {
 fn packing_of(response: &reqwest::Response) -> Result<Packing, Failure> {
     let encoding = response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes());
     Packing::of(encoding).ok_or_else(|| Failure::Refused("its content encoding is not supported".to_owned()))
+}
+
+/// The header that asks whether an answer is still this one: by its `ETag` or, without one, by when it last changed. None for
+/// an answer in pages, or one that changed in the minute before it, since it may change again within that second.
+fn condition_of(response: &reqwest::Response, key: &ApiKey) -> Option<(HeaderName, HeaderValue)> {
+    /// The longest that is kept.
+    const MAX_BYTES: usize = 256;
+    let mut tags = response.headers().get_all(ETAG).iter();
+    let condition = match (tags.next(), tags.next()) {
+        (Some(tag), None) => {
+            let text = tag.to_str().ok()?;
+            let inner = text.strip_prefix("W/").unwrap_or(text).strip_prefix('"')?.strip_suffix('"')?;
+            // An empty one tells nothing apart, and a list of them would fit several answers.
+            (!inner.is_empty() && !inner.contains('"')).then(|| (IF_NONE_MATCH, tag.clone()))
+        }
+        (Some(_), Some(_)) => None,
+        (None, _) => {
+            let changed = response.headers().get(LAST_MODIFIED)?;
+            let at = DateTime::parse_from_rfc2822(changed.to_str().ok()?).ok()?.to_utc();
+            (at + TimeDelta::minutes(1) <= date_of(response)?).then(|| (IF_MODIFIED_SINCE, changed.clone()))
+        }
+    };
+    let (name, value) = condition.filter(|(_, value)| value.len() <= MAX_BYTES && next_page(response).is_none())?;
+    let is_free_of_key = key.echo().is_none_or(|echo| value.to_str().is_ok_and(|text| echo.mask(text) == text));
+    is_free_of_key.then_some((name, value))
 }
 
 /// The address of the page after this one, as its header `Link` says: `<https://…?page=2>; rel="next"`.
@@ -233,9 +273,9 @@ impl Body {
 
     /// Details of the body, once it has been read to its end.
     pub(crate) fn summary(&self) -> BodySummary {
-        let Exchange { status, attempts, clock, total } = self.exchange;
+        let Exchange { status, attempts, clock, total, condition } = self.exchange.clone();
         let (bytes, digest) = (self.digest.count(), hex(&self.digest.hash()));
-        BodySummary { status, attempts, bytes, digest, observed_at: clock.now(), total }
+        BodySummary { status, attempts, bytes, digest, observed_at: clock.now(), total, condition }
     }
 
     /// Reads on if the body is kept as evidence, up to the limit.

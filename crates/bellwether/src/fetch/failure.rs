@@ -144,7 +144,7 @@ impl Failure {
 
     /// Whether the failure may be about this request alone, so that others are worth asking.
     pub(super) fn is_of_one_request(&self) -> bool {
-        matches!(self, Self::Malformed { .. } | Self::Refused(_) | Self::Status { status: 206 | 500, .. })
+        matches!(self, Self::Malformed { .. } | Self::Refused(_) | Self::Status { status: 206 | 304 | 500, .. })
     }
 
     /// The failure as a user-facing error.
@@ -194,6 +194,7 @@ impl Failure {
                 let error = with_words(error, words);
                 match status {
                     206 => error.with_hint("it sent a part of the answer, which nobody asked for: tell the vendor"),
+                    304 => error.with_hint("it says that the answer is as before, which nobody asked: tell the vendor"),
                     300..=399 => {
                         let to = location.map(|location| format!(", `{location}`")).unwrap_or_default();
                         error.with_hint(format!(

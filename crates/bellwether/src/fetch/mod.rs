@@ -247,7 +247,7 @@ impl Client {
         self.paces[&route.host].wait().await;
         let place = || RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
         let failed = |failure: Failure| failure.into_error(place(), 1, None);
-        let answer = self.send(request, Some(PROBE_TIMEOUT)).await;
+        let answer = self.send(request, None, Some(PROBE_TIMEOUT)).await;
         let response = answer.map_err(|error| failed(Failure::transport(error)))?;
         let date = date_of(&response);
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -289,10 +289,16 @@ impl Client {
 
     /// Sends a request until there is an answer that can be read, or retrying is of no use.
     ///
-    /// `read` gets the body on its own thread as it arrives, once per attempt.
+    /// `read` gets the body on its own thread as it arrives, once per attempt. With a condition, the service may say instead
+    /// that the answer is as before: that is an empty body.
     ///
     /// Dropping the future ends the request; a running reader finds the body cut off.
-    pub(crate) async fn get<T, F>(&self, request: &Request, read: F) -> Result<Answered<T>>
+    pub(crate) async fn get<T, F>(
+        &self,
+        request: &Request,
+        condition: Option<&(HeaderName, HeaderValue)>,
+        read: F,
+    ) -> Result<Answered<T>>
     where
         T: Send + 'static,
         F: Fn(&mut Body) -> Result<T, ReadFault> + Clone + Send + 'static,
@@ -305,7 +311,7 @@ impl Client {
             self.paces[&route.host].wait().await;
             let evidence = malformed_before.then(|| Evidence::begin(&self.evidence, self.clock)).transpose()?;
             let attempts = schedule.attempts() + 1;
-            let failure = match self.attempt(request, attempts, read.clone(), evidence.as_ref()).await {
+            let failure = match self.attempt((request, condition), attempts, read.clone(), evidence.as_ref()).await {
                 Ok(value) => {
                     self.paces[&route.host].recover();
                     return Ok(Answered::Taken(value));
@@ -341,7 +347,7 @@ impl Client {
 
     async fn attempt<T, F>(
         &self,
-        request: &Request,
+        (request, condition): (&Request, Option<&(HeaderName, HeaderValue)>),
         attempts: u32,
         read: F,
         evidence: Option<&Evidence>,
@@ -351,15 +357,17 @@ impl Client {
         F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
     {
         let asked = self.clock.now();
-        let response = self.send(request, None).await.map_err(Failure::transport)?;
+        let response = self.send(request, condition, None).await.map_err(Failure::transport)?;
         self.check_clock(&response, asked)?;
         let status = response.status();
-        if !status.is_success() || matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::NO_CONTENT) {
+        let is_as_before = status == StatusCode::NOT_MODIFIED && condition.is_some();
+        let is_whole = status.is_success() && !matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::NO_CONTENT);
+        if !is_whole && !is_as_before {
             return Err(Failure::of_status(response, self.clock.now(), &self.key).await);
         }
         let evidence = evidence.map(|evidence| evidence.path().to_owned());
         let taking = BodyOptions { key: self.key.clone(), evidence, stall: self.stall, gauge: &self.gauge };
-        Stream::of(response, attempts, self.clock)?
+        Stream::of(response, attempts, self.clock, &self.key)?
             .read(read, taking, async |page| self.page(request, page).await)
             .await
     }
@@ -378,7 +386,7 @@ impl Client {
         }
         self.paces[&self.route(request).host].wait().await;
         let asked = self.clock.now();
-        let response = self.ask(page, None).send().await.map_err(Failure::transport)?;
+        let response = self.ask(page, None, None).send().await.map_err(Failure::transport)?;
         self.check_clock(&response, asked)?;
         match response.status() {
             StatusCode::OK => Ok(response),
@@ -401,40 +409,51 @@ impl Client {
 
     /// Sends a request with the key, and follows redirects to the same scheme, host and port: frameworks send them for a
     /// slash at the end.
-    async fn send(&self, request: &Request, limit: Option<Duration>) -> reqwest::Result<reqwest::Response> {
+    async fn send(
+        &self,
+        request: &Request,
+        condition: Option<&(HeaderName, HeaderValue)>,
+        limit: Option<Duration>,
+    ) -> reqwest::Result<reqwest::Response> {
         let first = self.url(request);
         let mut url = first.clone();
         for _ in 0..MAX_REDIRECTS {
-            let response = self.ask(url.clone(), limit).send().await?;
+            let response = self.ask(url.clone(), condition, limit).send().await?;
             match redirect_target(&first, &url, &response) {
                 Some(next) => url = next,
                 None => return Ok(response),
             }
         }
-        self.ask(url, limit).send().await
+        self.ask(url, condition, limit).send().await
     }
 
-    fn ask(&self, url: Url, limit: Option<Duration>) -> reqwest::RequestBuilder {
+    fn ask(
+        &self,
+        url: Url,
+        condition: Option<&(HeaderName, HeaderValue)>,
+        limit: Option<Duration>,
+    ) -> reqwest::RequestBuilder {
         let mut asked = self.http.get(url);
         if let Some(limit) = limit {
             asked = asked.timeout(limit);
         }
-        match &self.key_header {
-            Some((name, key)) => asked.header(name, key),
-            None => asked,
-        }
+        self.key_header.iter().chain(condition).fold(asked, |asked, (name, value)| asked.header(name, value))
     }
 
     /// The URL of a request, with the key if it is sent in the query, for the HTTP client only.
     fn url(&self, request: &Request) -> Url {
-        let asking = &self.addresses.asking;
-        let mut url = self.below(request.endpoint.base(), &self.path(request));
-        let mut query = url.query_pairs_mut();
-        query.extend_pairs(request.query()).extend_pairs(&asking.query);
+        let mut url = self.url_without_key(request);
         if self.key_header.is_none() {
-            query.append_pair(asking.key_parameter.as_deref().unwrap_or("api_key"), self.key.expose());
+            let parameter = self.addresses.asking.key_parameter.as_deref().unwrap_or("api_key");
+            url.query_pairs_mut().append_pair(parameter, self.key.expose());
         }
-        drop(query);
+        url
+    }
+
+    /// The URL of a request without the key.
+    pub(crate) fn url_without_key(&self, request: &Request) -> Url {
+        let mut url = self.below(request.endpoint.base(), &self.path(request));
+        url.query_pairs_mut().extend_pairs(request.query()).extend_pairs(&self.addresses.asking.query);
         url
     }
 

@@ -143,7 +143,7 @@ pub async fn offered_tickers(plan: &Plan, options: &OfferOptions) -> Result<Offe
                 Ok(offered)
             }
         };
-        match client.get(&request, read).await? {
+        match client.get(&request, None, read).await? {
             Answered::Taken(offered) => Ok(offered),
             Answered::Failed(error) => Err(error),
             Answered::Refused(refusal) => {
@@ -184,7 +184,7 @@ async fn ask<T>(plan: &Plan, options: &OfferOptions, question: impl AsyncFnOnce(
 
 /// Whether the answer to a request for the histories of a sector has any.
 pub(super) async fn has_signals(request: &Request, client: &Client) -> Result<bool> {
-    let answered = client.get(request, |body| {
+    let answered = client.get(request, None, |body| {
         // An object without a key has no quote.
         loop {
             let part = body.fill_buf().map_err(ReadFault::Broken)?;

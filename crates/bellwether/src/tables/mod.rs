@@ -16,7 +16,7 @@ use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray, StringDict
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
 pub use past::{ClaimedUntil, Past, SeriesWatch, Watch, Watched};
-pub use records::{ArticleCounts, Drift, Leniencies, Oversized, Reject, RequestRecord};
+pub use records::{ArticleCounts, Drift, Leniencies, Oversized, Reject, RequestRecord, Validator};
 pub use series::{Change, Changes, Conventions, Series, SeriesKey};
 pub(crate) use series::{key_columns, sources, written_date};
 pub use slab::{ArticlePieces, Pieces, Slab};

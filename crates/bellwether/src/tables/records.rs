@@ -230,6 +230,9 @@ pub struct RequestRecord {
     pub rows: u64,
     /// Number of rejected records.
     pub rejects: u64,
+    /// With what to ask whether the answer is still the same. A sealed run has it if the archive holds the whole answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validator: Option<Validator>,
     /// Unknown fields of the answer, filled in when the run is sealed; until then they are stored with the answer's
     /// other findings.
     #[serde(skip)]
@@ -237,6 +240,23 @@ pub struct RequestRecord {
     /// When the body was complete.
     #[serde(with = "crate::time::as_record")]
     pub observed_at: DateTime<Utc>,
+}
+
+/// What a service gave to ask whether an answer is still the same, and what the archive does not have of the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Validator {
+    /// The name of the header to ask with.
+    pub header: String,
+    /// The value of the header.
+    pub value: String,
+    /// The digest of where the answer was asked for, and how it was read.
+    pub reading: String,
+    /// Number of signal histories.
+    pub histories: u64,
+    /// Number of confidences outside 0 to 1.
+    pub unusual: u64,
+    /// Values accepted though they deviate from the interface's notation.
+    pub lenient: Leniencies,
 }
 
 impl RequestRecord {
@@ -254,6 +274,10 @@ impl RequestRecord {
             let fields = Some(&record.unknown_fields).filter(|fields| !fields.is_empty());
             fields.map(|fields| serde_json::to_string(fields).expect("fields are texts and numbers"))
         });
+        let validators = records.iter().map(|record| {
+            let validator = record.validator.as_ref();
+            validator.map(|validator| serde_json::to_string(validator).expect("a validator is texts and numbers"))
+        });
         let columns: Vec<ArrayRef> = vec![
             Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.endpoint.as_str()))),
             Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.request.as_str()))),
@@ -264,6 +288,7 @@ impl RequestRecord {
             count(|record| record.rows),
             count(|record| record.rejects),
             Arc::new(unknown_fields.collect::<StringArray>()),
+            Arc::new(validators.collect::<StringArray>()),
             Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
         ];
         RecordBatch::try_new(Self::schema(), columns)
@@ -282,6 +307,8 @@ impl RequestRecord {
             Field::new("rejects", DataType::Int64, false),
             // A JSON list of [`Drift`]; null without unknown fields.
             Field::new("unknown_fields", DataType::Utf8, true),
+            // A [`Validator`] as JSON; null where the next run asks for the whole answer.
+            Field::new("validator", DataType::Utf8, true),
             Field::new("observed_at", instant(), false),
         ]))
     }

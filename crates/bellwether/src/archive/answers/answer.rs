@@ -38,6 +38,9 @@ pub struct AnswerRecord {
     /// Other findings in the answer.
     #[serde(flatten)]
     pub oddities: Oddities,
+    /// If the service says that it is as before, the sealed run with the earlier answer, whose rows it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_before: Option<String>,
 }
 
 /// Findings in answers, besides their rows.

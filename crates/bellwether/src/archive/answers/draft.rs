@@ -13,7 +13,7 @@ use crate::decode::{AnswerPart, Decoded};
 use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
-use crate::tables::{Reject, RequestRecord, Series, SeriesKey, Table};
+use crate::tables::{Leniencies, Reject, RequestRecord, Series, SeriesKey, Table};
 
 /// An answer on its way to disk. Dropped before it is committed, it leaves nothing behind.
 pub struct Draft {
@@ -117,6 +117,11 @@ impl Draft {
         (self.rows, self.rejects)
     }
 
+    /// Number of histories and of confidences outside 0 to 1, and what was accepted in another notation.
+    pub(crate) fn findings(&self) -> (u64, u64, Leniencies) {
+        (self.histories, self.oddities.unusual, self.oddities.lenient)
+    }
+
     /// Completes the rows.
     ///
     /// Nothing is flushed to disk here: what a power failure loses shows in the checksums and is requested again. Only
@@ -129,7 +134,7 @@ impl Draft {
             rows.insert(kind, RowPieces { bytes: range, lengths });
         }
         let Self { series, empty, histories, lost, unread, oddities, .. } = self;
-        Ok(AnswerRecord { request, series, empty, rows, histories, lost, unread, oddities })
+        Ok(AnswerRecord { request, series, empty, rows, histories, lost, unread, oddities, as_before: None })
     }
 
     fn write(&mut self, rows: RowKind, batch: &RecordBatch) -> Result<()> {

@@ -181,7 +181,20 @@ impl SavedAnswer {
     fn record(&self, (rows, rejects): (u64, u64), observed_at: DateTime<Utc>) -> RequestRecord {
         let ClaimedFile { request, bytes, blake3: digest, .. } = self.file.clone();
         let (endpoint, status, attempts, unknown_fields) = (self.request.endpoint, 200, 1, Vec::new());
-        RequestRecord { endpoint, request, status, attempts, bytes, digest, rows, rejects, unknown_fields, observed_at }
+        let validator = None;
+        RequestRecord {
+            endpoint,
+            request,
+            status,
+            attempts,
+            bytes,
+            digest,
+            rows,
+            rejects,
+            validator,
+            unknown_fields,
+            observed_at,
+        }
     }
 
     /// Checks the records, and counts those that are valid and those that are rejected.

@@ -13,7 +13,7 @@ use super::requests::REQUESTS;
 use crate::tables::Table;
 
 /// The optional columns of files that are no tables; [`Table::optional`] has those of tables.
-const OPTIONAL: [(&str, &str); 1] = [(REQUESTS, "unknown_fields")];
+const OPTIONAL: [(&str, &str); 2] = [(REQUESTS, "unknown_fields"), (REQUESTS, "validator")];
 
 /// Whether a file may lack a column.
 fn is_optional(file: &str, column: &str) -> bool {

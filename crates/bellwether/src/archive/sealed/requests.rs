@@ -28,6 +28,11 @@ pub(in crate::archive) fn records(rows: &RecordBatch) -> Result<Vec<RequestRecor
         true => serde_json::from_str(unknown.value(row)),
         false => Ok(Vec::new()),
     };
+    let validators = texts("validator");
+    let validator = |row: usize| match validators.is_valid(row) {
+        true => serde_json::from_str(validators.value(row)).map(Some),
+        false => Ok(None),
+    };
     let seen = column("observed_at").as_primitive::<TimestampMicrosecondType>().values();
     let of_row = |row: usize| {
         Ok(RequestRecord {
@@ -39,6 +44,7 @@ pub(in crate::archive) fn records(rows: &RecordBatch) -> Result<Vec<RequestRecor
             digest: digests.value(row).to_owned(),
             rows: typed[row] as u64,
             rejects: rejects[row] as u64,
+            validator: validator(row)?,
             unknown_fields: unknown_fields(row)?,
             observed_at: DateTime::from_timestamp_micros(seen[row]).ok_or("an instant is out of range")?,
         })

@@ -10,8 +10,11 @@ use chrono::{DateTime, Utc};
 
 use super::days::one_a_day;
 use super::difference::{apply, difference};
+use super::known::Observations;
+use super::restate::rows_of_answer;
 use crate::archive::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use crate::archive::answers::answer_files::Files;
+use crate::archive::as_before::EarlierAnswers;
 use crate::archive::coverage::Coverage;
 use crate::archive::merge_failed;
 use crate::archive::sealed::listings::Name;
@@ -42,6 +45,8 @@ pub(super) struct AnsweredSeries {
 pub(super) struct AnswersBySeries<'a> {
     answers: &'a [Answer],
     conventions: &'a Conventions,
+    /// What answers that are as before say.
+    earlier: EarlierAnswers,
     /// Cancels reading them.
     stop: &'a CancellationToken,
     open: HashMap<usize, AnswerBatches>,
@@ -64,6 +69,8 @@ pub(super) struct AnswerRows {
     pub(super) rows: RecordBatch,
     /// Whether nothing of the ticker was rejected.
     pub(super) is_read: bool,
+    /// Whether the next run may ask if the answer is still the same.
+    pub(super) has_validator: bool,
 }
 
 /// A series that an answer repeats with other values.
@@ -78,11 +85,16 @@ pub(in crate::archive) struct Repeated {
 
 impl<'a> AnswersBySeries<'a> {
     /// Opens the answers of a run, in request order.
-    pub(super) fn of(answers: &'a [Answer], conventions: &'a Conventions, stop: &'a CancellationToken) -> Self {
+    pub(super) fn of(
+        answers: &'a [Answer],
+        earlier: EarlierAnswers,
+        conventions: &'a Conventions,
+        stop: &'a CancellationToken,
+    ) -> Self {
         let requests = answers.iter().map(|answer| Name::from(answer.record.request.request.as_str())).collect();
         let of_answer = |(answer, it): (usize, &'a Answer)| it.record.empty.iter().map(move |key| (answer, key));
         let empty = answers.iter().enumerate().flat_map(of_answer).collect();
-        Self { answers, conventions, stop, open: HashMap::new(), files: Files::default(), requests, empty }
+        Self { answers, earlier, conventions, stop, open: HashMap::new(), files: Files::default(), requests, empty }
     }
 
     /// Every series in the answers, in order.
@@ -128,7 +140,8 @@ impl<'a> AnswersBySeries<'a> {
             self.open.clear();
         }
         let has_rows = |series: &&AnsweredSeries| series.key.table.is_some();
-        for place in series.iter().filter(has_rows).flat_map(|series| &series.places) {
+        let is_as_before = |place: &&RowsPlace| self.answers[place.answer].record.as_before.is_some();
+        for place in series.iter().filter(has_rows).flat_map(|series| &series.places).filter(|it| !is_as_before(it)) {
             if let Entry::Vacant(open) = self.open.entry(place.answer) {
                 let answer = &self.answers[place.answer];
                 let batches = AnswerBatches::open(answer, RowKind::Typed, &mut self.files)?;
@@ -159,13 +172,20 @@ impl<'a> AnswersBySeries<'a> {
 
     /// What each operation answered about a series, in order. The answers are open. Of signals that several answers of an
     /// operation list with different values, the first counts and the others are rejected; so are other copies that differ.
-    pub(super) fn first_copies(&self, series: &AnsweredSeries) -> Result<(Vec<AnswerRows>, Vec<Repeated>)> {
+    pub(super) fn first_copies(
+        &self,
+        series: &AnsweredSeries,
+        observations: &Observations,
+    ) -> Result<(Vec<AnswerRows>, Vec<Repeated>)> {
         let (mut answers, mut repeated): (Vec<AnswerRows>, Vec<Repeated>) = (Vec::new(), Vec::new());
         let Some(table) = series.key.table else { return Ok((answers, repeated)) };
         for copy in self.copies(series) {
             let index = copy[0].answer;
             let RequestRecord { endpoint: source, observed_at, .. } = self.answers[index].record.request;
-            let rows = self.rows(table, copy)?;
+            let rows = match self.answers[index].record.as_before {
+                Some(_) => self.earlier_rows(table, (index, &series.key), observations)?,
+                None => self.rows(table, copy)?,
+            };
             match answers.iter_mut().find(|first| first.source == source) {
                 Some(first) if first.rows != rows => {
                     let is_history = table == Table::Signals && !source.is_latest();
@@ -179,12 +199,37 @@ impl<'a> AnswersBySeries<'a> {
                 None => {
                     let request = Arc::clone(&self.requests[index]);
                     let is_read = self.answers[index].record.is_read(&series.key.ticker);
-                    answers.push(AnswerRows { table, source, request, observed_at, rows, is_read });
+                    let has_validator = self.answers[index].record.request.validator.is_some();
+                    answers.push(AnswerRows { table, source, request, observed_at, rows, is_read, has_validator });
                 }
             }
         }
         answers.sort_by_key(|answer| (answer.observed_at, answer.source));
         Ok((answers, repeated))
+    }
+
+    /// The requests with series that several answers of an operation have: each such series is told of once.
+    pub(super) fn with_shared_series(&self, series: &[AnsweredSeries]) -> HashSet<Name> {
+        let source = |place: &RowsPlace| self.answers[place.answer].record.request.endpoint;
+        let of_series = |AnsweredSeries { places, .. }: &'_ AnsweredSeries| -> Vec<Name> {
+            let is_shared = |place: &&RowsPlace| {
+                places.iter().any(|other| other.answer != place.answer && source(other) == source(place))
+            };
+            places.iter().filter(is_shared).map(|place| Arc::clone(&self.requests[place.answer])).collect()
+        };
+        series.iter().flat_map(of_series).collect()
+    }
+
+    /// The rows of a series in an answer that is as before.
+    fn earlier_rows(
+        &self,
+        table: Table,
+        (index, key): (usize, &SeriesKey),
+        observations: &Observations,
+    ) -> Result<RecordBatch> {
+        let earlier = self.earlier.get(index, key, &self.answers[index])?;
+        let known = observations.values(table, key, earlier.observed_at).map_err(merge_failed)?;
+        rows_of_answer(earlier, &known).map_err(merge_failed)
     }
 
     /// The rows of a series, from the pieces of one answer.

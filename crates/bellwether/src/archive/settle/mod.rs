@@ -15,10 +15,10 @@ mod tables;
 mod tests;
 mod writing;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use arrow::array::RecordBatch;
@@ -35,6 +35,7 @@ pub(super) use self::tables::Tables;
 pub(super) use self::writing::batches;
 use self::writing::{FinishedFiles, Writing};
 use super::answers::answer::Answer;
+use super::as_before::{EarlierAnswers, is_held_whole};
 use super::copies::continue_copies;
 use super::coverage::{Coverage, Extent};
 use super::edge::Edge;
@@ -106,17 +107,22 @@ impl Settling<'_> {
     /// were known before of the series that were answered.
     pub(super) fn settle(self, folder: &Path) -> Result<(Seal, u64)> {
         let Self { before, origin, answers, sealed_at, lost, conventions, claimed, in_part } = self;
-        let mut by_series = AnswersBySeries::of(answers, conventions, before.stop());
+        let earlier = EarlierAnswers::of(answers, before)?;
+        let mut by_series = AnswersBySeries::of(answers, earlier, conventions, before.stop());
         let series = by_series.series();
         let listings = self.changed_listings(&by_series, &series)?;
         let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 3)?;
         out.write(listings::batch(&listings))?;
         let listing_file = out.finish()?;
-        let FinishedFiles { mut files, mut counts, known, repeated } = self.series(folder, &mut by_series, &series)?;
+        let shared = if self.keeps_validators() { by_series.with_shared_series(&series) } else { HashSet::new() };
+        let FinishedFiles { mut files, mut counts, known, repeated, mut inexact } =
+            self.series(folder, &mut by_series, &series)?;
+        inexact.extend(shared);
         files.push(listing_file);
         counts += listings::count(&listings);
+        let is_fit = |request: &str| self.keeps_validators() && !inexact.contains(request);
         files.push(write_rejects(&folder.join(REJECTS), answers, &repeated)?);
-        files.push(write_requests(&folder.join(REQUESTS), answers, &repeated)?);
+        files.push(write_requests(&folder.join(REQUESTS), answers, &repeated, is_fit)?);
         let mut drift = Vec::new();
         let fields = answers.iter().flat_map(|answer| answer.record.oddities.drift.clone());
         fields.for_each(|field| field.add_to(&mut drift));
@@ -143,6 +149,12 @@ impl Settling<'_> {
         };
         seal.write(folder)?;
         Ok((seal, known))
+    }
+
+    /// Whether the next run may ask if some answers are still the same: the archive is to have all of them from this run.
+    fn keeps_validators(&self) -> bool {
+        let is_whole = self.in_part.is_none() && self.origin.sealed_answers == 0;
+        is_whole && self.answers.iter().any(|answer| answer.record.request.validator.is_some())
     }
 
     /// The definition of the run, with its text if no run before has the same one.
@@ -250,7 +262,14 @@ impl Settling<'_> {
         let known = KnownReader::open(self.before)?;
         let (tables, later) = (Tables::create(folder)?, self.later_answers()?);
         let answers = Rowfile::create(&folder.join(ANSWERS), answers::schema(), 0)?.in_groups_of(ANSWERS_AT_ONCE);
-        let mut writing = Writing { tables, answers, counts: Counts::default(), known: 0, repeated: Vec::new() };
+        let mut writing = Writing {
+            tables,
+            answers,
+            counts: Counts::default(),
+            known: 0,
+            repeated: Vec::new(),
+            inexact: HashSet::new(),
+        };
         let (sealed_at, stop) = (self.sealed_at, self.before.stop());
         thread::scope(|scope| {
             let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
@@ -319,7 +338,7 @@ impl Compared<'_> {
         let by_series = &*by_series;
         let settle = |series: &AnsweredSeries| {
             let _work = work!("settle series");
-            let (answers, repeated) = by_series.first_copies(series)?;
+            let (answers, repeated) = by_series.first_copies(series, observations)?;
             let compared = self.series(&series.key, answers, observations).map_err(merge_failed)?;
             Ok((compared, repeated))
         };
@@ -359,7 +378,10 @@ impl Compared<'_> {
         let mut known = observations.values(table, key, began)?;
         compared.known = known.num_rows() as u64;
         let count = answers.len();
-        for (index, AnswerRows { source, request, observed_at, rows, is_read, .. }) in answers.into_iter().enumerate() {
+        let mut with_validator = Vec::new();
+        for (index, answer) in answers.into_iter().enumerate() {
+            let AnswerRows { source, request, observed_at, rows, is_read, has_validator, .. } = answer;
+            with_validator.extend(has_validator.then(|| (index, rows.clone())));
             let extent = Extent::of(table, &self.conventions.whole);
             let (sealed_at, covers) = (self.sealed_at, Coverage::of(source, table, &rows, extent));
             let covers = if is_read { covers } else { covers.unread() };
@@ -399,6 +421,18 @@ impl Compared<'_> {
                 compared.changes.extend(restate(answer, &own, &Cells::of(table, &merged)?, self.sealed_at)?);
             }
         }
+        if !with_validator.is_empty() {
+            let ours = table.batch(&compared.changes)?;
+            let ours = ours.project(&Vec::from_iter(0..ours.num_columns() - 1))?;
+            let cells = Cells::of(table, &[observations.rows(table, key), ours])?;
+            for (index, answered) in with_validator {
+                let answer = &compared.answers[index];
+                let known = cells.values(cells.all(), answer.observed_at.timestamp_micros())?;
+                if !is_held_whole(answer, &known, &answered)? {
+                    compared.inexact.push(Arc::clone(&answer.request));
+                }
+            }
+        }
         Ok(compared)
     }
 }
@@ -412,6 +446,8 @@ struct ComparedSeries {
     answers: Vec<SeriesAnswer>,
     /// The number of cells that were known.
     known: u64,
+    /// The requests whose answers cannot be told from what is known after them.
+    inexact: Vec<Name>,
 }
 
 /// Some whole tickers after settling.
@@ -422,20 +458,22 @@ struct Group {
     counts: Counts,
     known: u64,
     repeated: Vec<Repeated>,
+    inexact: Vec<Name>,
 }
 
 impl Group {
     fn of(compared: Vec<ComparedSeries>, repeated: Vec<Repeated>) -> Result<Self> {
         let (mut counts, mut known) = (Counts::default(), 0);
-        let (mut changes, mut answers) = (Vec::new(), Vec::new());
+        let (mut changes, mut answers, mut inexact) = (Vec::new(), Vec::new(), Vec::new());
         for mut of_series in compared {
             known += of_series.known;
             of_series.changes.iter().for_each(|changes| counts += count_changes(&changes.kinds));
             changes.append(&mut of_series.changes);
             answers.append(&mut of_series.answers);
+            inexact.append(&mut of_series.inexact);
         }
         let rows = batches(changes).map_err(merge_failed)?;
-        Ok(Self { rows, answers, counts, known, repeated })
+        Ok(Self { rows, answers, counts, known, repeated, inexact })
     }
 }
 

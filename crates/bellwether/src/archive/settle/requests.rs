@@ -14,7 +14,7 @@ use crate::archive::answers::answer_files::Files;
 use crate::archive::sealed::rowfile::Rowfile;
 use crate::disk::file::FileRecord;
 use crate::error::Result;
-use crate::tables::{Reject, RequestRecord};
+use crate::tables::{Reject, RequestRecord, Table};
 
 /// Writes the rejected records of some answers, and the series that they repeat.
 pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
@@ -41,17 +41,26 @@ fn with_observation_time(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Resu
     RecordBatch::try_new(Reject::schema(), columns)
 }
 
-/// Writes the requests. Series repeated with other values count as rejected.
-pub(super) fn write_requests(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
+/// Writes the requests. Series repeated with other values count as rejected. Answers have their validators if all of their
+/// records could be read, and the archive holds them whole.
+pub(super) fn write_requests(
+    path: &Path,
+    answers: &[Answer],
+    repeated: &[Repeated],
+    is_fit: impl Fn(&str) -> bool,
+) -> Result<FileRecord> {
     let mut repeating: HashMap<&str, u64> = HashMap::new();
     for Repeated { reject, records, .. } in repeated {
         *repeating.entry(&reject.request).or_default() += records;
     }
     let record = |AnswerRecord { request, oddities, .. }: &AnswerRecord| {
         let repeated = repeating.get(request.request.as_str()).copied().unwrap_or_default();
+        let rejects = request.rejects + repeated;
+        let is_known = rejects == 0 && Table::of(request.endpoint).is_some() && is_fit(&request.request);
         RequestRecord {
             rows: request.rows.saturating_sub(repeated),
-            rejects: request.rejects + repeated,
+            rejects,
+            validator: request.validator.clone().filter(|_| is_known),
             unknown_fields: oddities.drift.clone(),
             ..request.clone()
         }

@@ -34,8 +34,11 @@ pub(in crate::archive) fn restate(
     Ok(found.map(|(kinds, rows)| Changes { key, source, observed_at, sealed_at, kinds, rows }))
 }
 
-/// The rows that an answer listed.
-fn rows_of_answer(answer: &SeriesAnswer, known: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+/// The rows that an answer listed, of what was known after it.
+pub(in crate::archive) fn rows_of_answer(
+    answer: &SeriesAnswer,
+    known: &RecordBatch,
+) -> Result<RecordBatch, ArrowError> {
     let (table, covers) = (answer.table(), answer.covers);
     if covers.is_empty() {
         return Ok(known.slice(0, 0));

@@ -1,6 +1,6 @@
 //! Writes the changes of a run, and its answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use arrow::error::ArrowError;
 use rayon::prelude::*;
@@ -10,6 +10,7 @@ use super::by_series::Repeated;
 use super::tables::Tables;
 use crate::archive::fold::cells::Cells;
 use crate::archive::sealed::answers::{self};
+use crate::archive::sealed::listings::Name;
 use crate::archive::sealed::rowfile::Rowfile;
 use crate::archive::sealed::seal::Counts;
 use crate::disk::file::FileRecord;
@@ -27,6 +28,7 @@ pub(super) struct Writing {
     pub(super) counts: Counts,
     pub(super) known: u64,
     pub(super) repeated: Vec<Repeated>,
+    pub(super) inexact: HashSet<Name>,
 }
 
 /// The finished observation files and their counts.
@@ -35,12 +37,15 @@ pub(super) struct FinishedFiles {
     pub(super) counts: Counts,
     pub(super) known: u64,
     pub(super) repeated: Vec<Repeated>,
+    /// The requests whose answers cannot be told from what is known after them.
+    pub(super) inexact: HashSet<Name>,
 }
 
 impl Writing {
     pub(super) fn write(&mut self, group: Group) -> Result<()> {
         let _work = work!("write changes");
         self.repeated.extend(group.repeated);
+        self.inexact.extend(group.inexact);
         self.counts += group.counts;
         self.known += group.known;
         if !group.answers.is_empty() {
@@ -50,10 +55,10 @@ impl Writing {
     }
 
     pub(super) fn finish(self) -> Result<FinishedFiles> {
-        let Self { tables, answers, counts, known, repeated } = self;
+        let Self { tables, answers, counts, known, repeated, inexact } = self;
         let mut files = tables.finish()?;
         files.push(answers.finish()?);
-        Ok(FinishedFiles { files, counts, known, repeated })
+        Ok(FinishedFiles { files, counts, known, repeated, inexact })
     }
 }
 

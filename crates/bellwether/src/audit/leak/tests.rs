@@ -110,6 +110,7 @@ fn seal_days(path: &Path, [signal, article]: [&str; 2]) -> Archive {
             digest,
             rows,
             rejects,
+            validator: None,
             unknown_fields: Vec::new(),
             observed_at: now,
         };

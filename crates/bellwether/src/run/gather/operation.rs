@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::fetch::{Answered, Refusal};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Request;
-use crate::run::answer::answer;
+use crate::run::answer::{answer, reading};
 use crate::run::missing::RequestSubject;
 use crate::run::options::Options;
 use crate::run::stage::{EVENT_EVERY, Stage};
@@ -77,8 +77,10 @@ impl Gathering<'_> {
         let subjects: BTreeSet<RequestSubject<'_>> = requests.iter().map(RequestSubject::of).collect();
         let are_few = subjects.len() <= UNKNOWN_SUBJECTS;
         let rules = Arc::new(Rules::of(self.plan));
+        let reading = reading(&rules, self.unfinished.conventions());
         let (client, unfinished) = (self.client, &self.unfinished);
-        let ask = async |request| (request, answer(client, unfinished, Request::clone(request), &rules).await);
+        let ask =
+            async |request| (request, answer(client, unfinished, Request::clone(request), (&rules, &reading)).await);
         let mut answers = futures_util::stream::iter(requests).map(ask).buffer_unordered(self.plan.limits.connections);
         let (mut named, mut answered, mut unknown) = (BTreeSet::new(), 0_usize, Vec::new());
         let (mut failed, mut refusals) = (Vec::new(), BTreeMap::new());

@@ -10,6 +10,7 @@ use crate::archive::Archive;
 use crate::archive::answers::answer::Answer;
 use crate::archive::answers::answer_files::AnswerFiles;
 use crate::archive::answers::draft::Draft;
+use crate::archive::as_before::EarlierAnswers;
 use crate::archive::settle::by_series::AnswersBySeries;
 use crate::archive::settle::known::KnownReader;
 use crate::archive::settle::writing::PIECE_ROWS;
@@ -49,6 +50,7 @@ fn answer(folder: &TempDir, endpoint: Endpoint, series: Vec<(SeriesKey, RecordBa
         digest: String::new(),
         rows: 0,
         rejects: 0,
+        validator: None,
         unknown_fields: Vec::new(),
         observed_at: at(10),
     };
@@ -61,7 +63,7 @@ fn enough_whole_tickers_are_settled_at_a_time_by_their_series_and_by_their_bytes
     let count = |endpoint, series: Vec<(SeriesKey, RecordBatch)>| {
         let folder = tempfile::tempdir().unwrap();
         let answers = [answer(&folder, endpoint, series)];
-        let by_series = AnswersBySeries::of(&answers, CONVENTIONS, &stop);
+        let by_series = AnswersBySeries::of(&answers, EarlierAnswers::default(), CONVENTIONS, &stop);
         whole_tickers(&by_series, &by_series.series())
     };
     let signals = |periods: &[&str], tickers: usize| {
@@ -132,7 +134,7 @@ fn groups_sent(
     let answers = [answer(&folder, endpoint, series)];
     let file = File::options().write(true).open(folder.path().join("0.answers")).unwrap();
     file.set_len((file.metadata().unwrap().len() as f64 * share) as u64).unwrap();
-    let mut by_series = AnswersBySeries::of(&answers, CONVENTIONS, &stop);
+    let mut by_series = AnswersBySeries::of(&answers, EarlierAnswers::default(), CONVENTIONS, &stop);
     let series = by_series.series();
     let archive = folder.path().join("archive");
     fs::create_dir(&archive).unwrap();

@@ -115,6 +115,7 @@ fn tell(run: &Unfinished, Told { endpoint, request, at: second, series, rejects,
         digest: String::new(),
         rows,
         rejects,
+        validator: None,
         unknown_fields: Vec::new(),
         observed_at: at(second),
     };
