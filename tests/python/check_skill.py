@@ -215,7 +215,8 @@ def measure_cells(cells, prices):
 
 
 def betas_of(cells, prices):
-    """How the returns of a name moved with the mean of all in the six steps of 21 sessions before that of its entry."""
+    """How the returns of a name moved with the mean of all that are measured in the six steps of 21 sessions before that of its entry."""
+    prices = prices[sorted(cells.loc[cells["fate"] == "measured", "ticker"].unique())]
     daily = (prices / prices.shift(1) - 1).to_numpy()
     market = numpy.full(len(prices), numpy.nan)
     market[1:] = numpy.nanmean(daily[1:], axis=1)

@@ -12,14 +12,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use bellwether_statistics::calibration::Calibration;
-use bellwether_statistics::distributions::{
-    normal_tail, normal_tail_quantile, student_tails, student_tails_quantile,
-};
+use bellwether_statistics::distributions::{normal_tail, normal_tail_quantile, student_tails, student_tails_quantile};
 use bellwether_statistics::mean::{MeanTest, Refusal};
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, holm};
 use bellwether_statistics::ranks::correlation;
 use bellwether_statistics::{
-    ClusteredShare, Estimator, OverlappingSeries, PairedAnswers, Random, Ranks, Share, Windows, isotonic_regression, rank_correlation,
+    ClusteredShare, Estimator, OverlappingSeries, PairedAnswers, Random, Ranks, Share, Windows, isotonic_regression,
+    rank_correlation,
 };
 
 /// The lines that the script compares.

@@ -211,7 +211,7 @@ pub struct RankMeasure {
     /// the difference.
     pub within_sectors: Option<SeriesMeasure>,
     /// The partial correlation given the beta of each name, of its returns over half a year before the entry on the mean of all
-    /// names with prices: what is left without a bet on the market; none of the difference.
+    /// that are measured: what is left without a bet on the market; none of the difference.
     pub given_beta: Option<SeriesMeasure>,
     /// By date.
     #[serde(skip)]

@@ -1,4 +1,6 @@
-//! The betas of names: how their returns move with the mean return of all names with prices.
+//! The betas of names: how their returns move with the mean return of all that are measured.
+
+use std::collections::BTreeSet;
 
 use super::prices::Prices;
 
@@ -17,11 +19,12 @@ pub(super) struct Betas {
 }
 
 impl Betas {
-    pub(super) fn of(prices: &Prices) -> Self {
+    /// Those of some names, by their numbers.
+    pub(super) fn of(prices: &Prices, names: &BTreeSet<u16>) -> Self {
         let (sessions, tickers) = (prices.sessions().len(), prices.tickers().len());
-        let daily = |ticker: usize, session: usize| prices.between(ticker as u16, session - 1, session);
+        let daily = |ticker: u16, session: usize| prices.between(ticker, session - 1, session);
         let mut market = vec![(0.0, 0.0); sessions];
-        for ticker in 0..tickers {
+        for ticker in names.iter().copied() {
             for (session, (sum, count)) in market.iter_mut().enumerate().skip(1) {
                 if let Some(value) = daily(ticker, session) {
                     (*sum, *count) = (*sum + value, *count + 1.0);
@@ -29,8 +32,8 @@ impl Betas {
             }
         }
         let steps = sessions / STEP + 1;
-        let mut betas = Vec::with_capacity(tickers * steps);
-        for ticker in 0..tickers {
+        let mut betas = vec![f32::NAN; tickers * steps];
+        for ticker in names.iter().copied() {
             // Of each step: the returns, their sum, that of the market, of its squares, and of the products.
             let mut sums = vec![[0.0; 5]; steps];
             for session in 1..sessions {
@@ -47,7 +50,9 @@ impl Betas {
                 }
                 let [count, own, all, squares, products] = of;
                 let beta = (products - own * all / count) / (squares - all * all / count);
-                betas.push(if count < MIN_RETURNS { f32::NAN } else { beta as f32 });
+                if count >= MIN_RETURNS {
+                    betas[usize::from(ticker) * steps + step] = beta as f32;
+                }
             }
         }
         Self { betas, steps }

@@ -255,7 +255,8 @@ pub(crate) fn skill(
     let measured_from = all.next_end.filter(|_| signals.measured_live == 0).map(date);
     let first_published = all.first_published().map(|day| prices.sessions()[0] + Day::from(day));
     let news = SignalNews::of(subject, plan, prices, (all.largest_pairs(), first_published))?;
-    let (betas, sectors) = (&Betas::of(prices), &sectors(subject, prices));
+    let names: BTreeSet<u16> = all.pairs.iter().flat_map(|pair| &pair.cells).map(|cell| cell.ticker).collect();
+    let (betas, sectors) = (&Betas::of(prices, &names), &sectors(subject, prices));
     let measuring = Measuring { prices, exits, betas, sectors, delisted: &delisted, news: news.as_ref() };
     let (mut pairs, mut features, hindsight) = measure_pairs(measuring, all)?;
     let mut best = Vec::new();

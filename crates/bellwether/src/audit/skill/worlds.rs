@@ -118,7 +118,14 @@ impl World {
         let sectors = order.iter().map(|name| name % SECTORS).collect();
         let scores = scores.into_iter().map(|of| std::array::from_fn(|number| of[order[number]])).collect();
         let sectors = ((0..SECTORS).map(|sector| sector.to_string()).collect(), sectors);
-        Self { exits: Exits::of(&prices), betas: Betas::of(&prices), prices, sectors, scores, seed }
+        Self {
+            exits: Exits::of(&prices),
+            betas: Betas::of(&prices, &(0..NAMES as u16).collect()),
+            prices,
+            sectors,
+            scores,
+            seed,
+        }
     }
 
     /// What is measured of the signals as published: buys and sells.
