@@ -82,7 +82,7 @@ impl Grouping {
                 by_news.iter().map(|of| (format!("{} in {}", of.articles, of.window), &of.measure)).collect()
             }
             _ => {
-                let neutral = [("within sectors", &ranks.within_sectors), ("given beta", &ranks.given_beta)];
+                let neutral = [("in sectors", &ranks.within_sectors), ("given beta", &ranks.given_beta)];
                 neutral.into_iter().filter_map(|(name, of)| Some((name.to_owned(), of.as_ref()?))).collect()
             }
         }
@@ -107,11 +107,13 @@ fn of_features(found: &Skill) -> impl Iterator<Item = (String, &FeatureMeasure)>
 }
 
 fn features(found: &Skill, limit: RowLimit) -> Aligned {
-    let heads = ["feature", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH", "given signal", "p"];
+    let heads = ["feature", "", "dates", "mean", "95 % interval", "p", "Holm", "BH", "given signal", "p"];
     let mut table = Aligned::new(2, heads);
     let measured = of_features(found).filter(|(_, measure)| measure.ranks.dates > 0);
     let row = |(name, measure): (String, &FeatureMeasure)| {
         let mut cells = correlation(name, measure.state, &measure.ranks);
+        // The windows are those of the pairs.
+        cells.remove(3);
         let partial = measure.partial.as_ref().map(mean_and_test);
         cells.extend(partial.map_or_else(|| [none(), none()], |[mean, _, p]| [mean, p]));
         cells
@@ -142,8 +144,8 @@ fn fifths(found: &Skill, limit: RowLimit) -> Aligned {
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
         let mut cells = vec![pair, measure.state.as_str().to_owned()];
-        cells.extend(measure.fifths.map(|fifth| fifth.map_or_else(none, in_percent)));
-        cells.push(measure.spread.map_or_else(none, in_percent));
+        let in_percent = |share: f64| format!("{} %", round(100.0 * share, 2));
+        cells.extend(measure.fifths.into_iter().chain([measure.spread]).map(|of| of.map_or_else(none, in_percent)));
         cells.push(measure.turnover.map_or_else(none, percent));
         cells.push(measure.break_even.map_or_else(none, |cost| format!("{} bp", round(10_000.0 * cost, 0))));
         cells

@@ -238,10 +238,11 @@ fn measures(found: &skill::Skill) -> impl Iterator<Item = (String, &Measure)> {
 }
 
 fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
-    let heads = ["correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH", "sectors", "cost"];
+    let heads = ["correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "sectors", "cost"];
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
         let mut cells = correlation(pair, measure.state, &measure.ranks);
+        cells.pop();
         let within = measure.ranks.within_sectors.as_ref().and_then(|within| within.correlation);
         cells.push(within.map_or_else(none, |mean| round(mean, 4)));
         cells.push(measure.break_even.map_or_else(none, |cost| format!("{} bp", round(10_000.0 * cost, 0))));
