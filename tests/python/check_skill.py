@@ -11,10 +11,11 @@ import sys
 import numpy
 import pandas
 import scipy.fft
+import scipy.integrate
 import scipy.linalg
 import scipy.optimize
 import scipy.stats
-from check_statistics import highest_fifth
+from check_statistics import fifths
 from statsmodels.stats.multitest import multipletests
 
 ARCHIVE, PRICES = sys.argv[1:3]
@@ -26,7 +27,6 @@ WINDOWS = [5, 40]
 NEWS_LAG = 1
 FEATURES = [f"news_{statistic}_{days}d" for days in WINDOWS for statistic in ("count", "mean")]
 FEATURES += ["news_last_score", "news_days_since"]
-EULER = 0.5772156649015329
 DAY = pandas.Timedelta(days=1)
 EPOCH = pandas.Timestamp(0)
 compared = 0
@@ -85,12 +85,13 @@ def read_cells():
                     turned = seen
             latest = values[-1][1]
             earlier = [other for seen, other in listed if seen < begins[date]]
+            before = max((seen for seen, _ in listed if seen < begins[date]), default=None)
             cells.append(dict(
                 ticker=ticker, period=period, regime=regime, date=date.normalize(), values=values, first=said[0][1],
                 first_sell=said[0][1] < 0, first_seen=begins[date], latest=latest,
                 latest_sell=None if latest is None else latest < 0, turned=turned.normalize(), withdrawn=latest is None,
                 late=any(other < date for other in earlier) and any(other > date for other in earlier),
-                sector="energy" if ticker < "G" else "utilities",
+                sector="energy" if ticker < "G" else "utilities", before=before, newest=max(earlier, default=None),
             ))
     cells = pandas.DataFrame(cells)
     # Texts of pyarrow are slow one by one.
@@ -101,6 +102,14 @@ def read_cells():
         (cells["date"] + DAY).values.astype("datetime64[D]"), (cells["first_seen"].dt.normalize() + DAY).values.astype("datetime64[D]")
     )
     cells["live"] = ages <= 2
+    # The answer before ended earlier, and came so shortly before that the signal was published in between.
+    between = lambda cell: numpy.busday_count((cell.before + DAY).date(), (cell.first_seen + DAY).date())
+    cells["tardy"] = [
+        not cell.live and not cell.late and not pandas.isna(cell.before) and cell.date >= cell.newest.normalize()
+        and cell.before.date() < cell.first_seen.date() and between(cell) <= 2
+        for cell in cells.itertuples()
+    ]
+    cells["published"] = cells["live"] | cells["tardy"]
     cells["altered"] = ~cells["withdrawn"] & ((cells["latest"] != cells["first"]) | (cells["latest_sell"] != cells["first_sell"]))
     return with_features(cells)
 
@@ -132,7 +141,7 @@ def with_features(cells):
     numbers = []
     for cell in cells.itertuples():
         row = {}
-        for name, seen_by in [("first", cell.first_seen if cell.live else None), ("latest", pandas.Timestamp.max)]:
+        for name, seen_by in [("first", cell.first_seen if cell.published else None), ("latest", pandas.Timestamp.max)]:
             today, known = (cell.date - EPOCH).days, {}
             cutoff = today - NEWS_LAG
             for date, observations in articles.get(cell.ticker, {}).items():
@@ -141,7 +150,7 @@ def with_features(cells):
                 by_then = [one for one in observations if one[0] <= seen_by]
                 if by_then and by_then[-1][1]:
                     known[date] = by_then[-1][2]
-            is_of_state = cell.live if name == "first" else not cell.withdrawn
+            is_of_state = cell.published if name == "first" else not cell.withdrawn
             for days in WINDOWS:
                 within = [score for date, score in known.items() if date > cutoff - days]
                 scores = [score for score in within if score is not None]
@@ -178,8 +187,8 @@ def measure_cells(cells, prices):
     sessions = prices.index
     what, begins, returns, ends, lagged = [], [], [], [], [[] for _ in range(LAGS)]
     for cell in cells.itertuples():
-        entry = dated_entry(sessions, cell.date, min(LAG, 1) if cell.live else LAG)
-        if cell.live:
+        entry = dated_entry(sessions, cell.date, min(LAG, 1) if cell.published else LAG)
+        if cell.published:
             entry = max(entry, int(sessions.searchsorted(cell.first_seen.normalize(), side="right")))
         end = exit_of(sessions, entry, cell.period) if entry < len(sessions) else len(sessions)
         value, last = numpy.nan, pandas.NaT
@@ -205,6 +214,27 @@ def measure_cells(cells, prices):
     return cells.assign(fate=what, entry=begins, value=returns, end=ends, **{f"lag{lag}": of for lag, of in enumerate(lagged)})
 
 
+def betas_of(cells, prices):
+    """How the returns of a name moved with the mean of all that are measured in the six steps of 21 sessions before that of its entry."""
+    prices = prices[sorted(cells.loc[cells["fate"] == "measured", "ticker"].unique())]
+    daily = (prices / prices.shift(1) - 1).to_numpy()
+    market = numpy.full(len(prices), numpy.nan)
+    market[1:] = numpy.nanmean(daily[1:], axis=1)
+    place = {ticker: column for column, ticker in enumerate(prices.columns)}
+
+    @functools.cache
+    def beta(ticker, step):
+        rows = slice(max(step - 6, 0) * 21, step * 21)
+        if ticker not in place:
+            return numpy.nan
+        own, all_names = daily[rows, place[ticker]], market[rows]
+        is_known = ~numpy.isnan(own)
+        own, all_names = own[is_known], all_names[is_known]
+        return float(numpy.float32(numpy.cov(own, all_names)[0, 1] / all_names.var(ddof=1))) if len(own) >= 60 else numpy.nan
+
+    return [beta(cell.ticker, cell.entry // 21) for cell in cells.itertuples()]
+
+
 def mean(numbers):
     numbers = [number for number in numbers if number is not None and not numpy.isnan(number)]
     return float(numpy.mean(numbers)) if numbers else None
@@ -222,29 +252,42 @@ def rank_correlation(x, y):
     return None if x is None or y is None else float(x @ y / numpy.sqrt((x @ x) * (y @ y)))
 
 
-def side(is_taken, sign, excess, direction):
-    sign, excess, direction = sign[is_taken], excess[is_taken], direction[is_taken]
-    hits = int((sign * excess > 0).sum())
-    return dict(signals=len(excess), hits=hits, excess=(excess * direction).mean() if len(excess) else None)
+def side(is_taken, sign, value, excess, direction):
+    """What followed the signals that are taken, by the median of all of the date."""
+    median = numpy.median(value)
+    above, below = (value > median).sum(), (value < median).sum()
+    decided = is_taken & (value != median)
+    hits = int((decided & (sign * (value - median) > 0)).sum())
+    luck = numpy.where(sign > 0, above, below)[decided].sum() / max(above + below, 1)
+    excess = (excess * direction)[is_taken]
+    return dict(
+        signals=int(is_taken.sum()), hits=hits, even=int((is_taken & ~decided).sum()), luck=luck,
+        excess=excess.mean() if len(excess) else None,
+    )
 
 
 def measure_date(frame):
     """Figures of a date from columns `signed`, `sell`, `value`, `excess`."""
     signed, sell, value, excess = (frame[name].to_numpy() for name in ("signed", "sell", "value", "excess"))
-    sign, one, size = numpy.where(sell, -1, 1), numpy.ones(len(frame)), numpy.abs(signed)
-    high, low = value[signed >= highest_fifth(signed)], value[-signed >= highest_fifth(-signed)]
+    sign, one, size = numpy.where(sell, -1, 1), numpy.ones(len(frame)), fifths(numpy.abs(signed))
+    of_fifths = fifths(signed)
+    means = [excess[of_fifths == fifth].mean() if (of_fifths == fifth).any() else None for fifth in range(5)]
+    ends = [mean for mean in means if mean is not None]
+    is_spread = of_fifths.min() < of_fifths.max()
     return dict(
         names=len(frame),
         correlation=rank_correlation(signed, value),
-        buys=side(~sell, sign, excess, one),
-        sells=side(sell, sign, excess, one),
-        confident=side(size >= highest_fifth(size), sign, excess, sign),
-        spread=high.mean() - low.mean() if len(high) and len(low) else None,
+        buys=side(~sell, sign, value, excess, one),
+        sells=side(sell, sign, value, excess, one),
+        confident=side((size == size.max()) & (size.min() < size.max()), sign, value, excess, sign),
+        fifths=means,
+        spread=ends[-1] - ends[0] if is_spread else None,
+        highest=set(frame["ticker"][of_fifths == of_fifths.max()]) if is_spread else None,
     )
 
 
 def view(frame, which):
-    frame = frame[frame["live"]] if which == "first" else frame[~frame["withdrawn"]]
+    frame = frame[frame["published"]] if which == "first" else frame[~frame["withdrawn"]]
     signed, sell = ("first", "first_sell") if which == "first" else ("latest", "latest_sell")
     # Relative to the mean of the names that this state has on the date.
     excess = frame["value"] - frame["value"].mean()
@@ -261,9 +304,11 @@ def windows_of(cells, period, sessions):
             entry = min(exit_of(sessions, entry, period), len(sessions)) if entry < len(sessions) else entry
         return entry
 
-    def windows(days, lag=0):
-        return windows_among([(later(entries["min"][day], lag), later(entries["max"][day], lag + 1)) for day in days])
+    def bounds(days, lag=0):
+        return [(later(entries["min"][day], lag), later(entries["max"][day], lag + 1)) for day in days]
 
+    windows = lambda days, lag=0: windows_among(bounds(days, lag))
+    windows.bounds = bounds
     return windows
 
 
@@ -282,7 +327,8 @@ def windows_among(bounds):
 
 
 def windows_by_state(cells, period, sessions):
-    is_of_state = dict(published=cells["live"], today=~cells["withdrawn"], difference=cells["live"] & ~cells["withdrawn"])
+    is_of_state = dict(published=cells["published"], today=~cells["withdrawn"], difference=cells["published"])
+    is_of_state["left"] = cells["published"] & ~cells["withdrawn"]
     return {state: windows_of(cells[is_of], period, sessions) for state, is_of in is_of_state.items()}
 
 
@@ -348,13 +394,36 @@ def check_measure(found, dates, flips, windows, rows, where):
     if flips is not None:
         same(found["flips"], flips, f"{where} flips")
         same(found["spread"], mean([figure["spread"] for figure in figures.values()]), f"{where} spread")
+        for fifth in range(5):
+            same(found["fifths"][fifth], mean([figure["fifths"][fifth] for figure in figures.values()]), f"{where} {fifth}")
+        check_turnover(found, figures, windows, where)
         for name in ["buys", "sells", "confident"]:
             sides = [figure[name] for figure in figures.values()]
             same(found[name]["signals"], sum(one["signals"] for one in sides), f"{where} {name}")
-            same(found[name]["hits"], sum(one["hits"] for one in sides), f"{where} {name}")
+            for count in ("hits", "even", "luck"):
+                same(found[name][count], sum(one[count] for one in sides), f"{where} {name} {count}")
             check_shares(found[name], sides, windows(list(figures)), f"{where} {name}")
             same(found[name]["excess"], mean([one["excess"] for one in sides]), f"{where} {name}")
     return p, known
+
+
+def check_turnover(found, figures, windows, where):
+    """The share of the highest fifth that was not in it one horizon before, and the cost that it pays for."""
+    bounds = windows.bounds(list(figures))
+    before, held, replaced, highest = [], 0, 0, []
+    for (begin, end), figure in zip(bounds, figures.values()):
+        highest += [next(mean for mean in reversed(figure["fifths"]) if mean is not None)]
+        if figure["highest"] is None:
+            continue
+        known = [place for place, (left, _) in enumerate(before) if left <= begin]
+        if known:
+            before = before[known[-1] :]
+            held += len(figure["highest"])
+            replaced += len(figure["highest"] - before[0][1])
+        before.append((end, figure["highest"]))
+    share = replaced / held if held else None
+    same(found["turnover"], share, f"{where} turnover")
+    same(found["break_even"], mean(highest) / share / 2 if share else None, f"{where} cost")
 
 
 def check_series(found, series, windows, where, lag=0):
@@ -406,8 +475,25 @@ def difference_of(names):
     """The difference of the correlations of the latest and the first values."""
     if len(names) < 5:
         return len(names), None
-    first, latest = (rank_correlation(names[name], names["value"]) for name in ("first", "latest"))
-    return len(names), None if None in (first, latest) else latest - first
+    latest = names["latest"].astype(float)
+    is_left = ~numpy.isnan(latest)
+    of_first = rank_correlation(names["first"].astype(float), names["value"])
+    of_latest = rank_correlation(latest[is_left], names["value"][is_left]) if is_left.sum() >= 5 else None
+    return len(names), None if None in (of_first, of_latest) else of_latest - of_first
+
+
+def within_sectors_of(names):
+    """Scores and returns less the means of their sectors, where these have a second name."""
+    frame = pandas.DataFrame({name: names[name] for name in ("sector", "value")}).assign(signed=names["signed"].astype(float))
+    frame = frame[frame.groupby("sector")["value"].transform("size") > 1]
+    own, value = (frame[name] - frame.groupby("sector")[name].transform("mean") for name in ("signed", "value"))
+    return len(frame), rank_correlation(own, value) if len(frame) >= 5 else None
+
+
+def given_beta_of(names):
+    is_known = ~numpy.isnan(names["beta"])
+    known = names.where(is_known)
+    return partial_correlation_of(Names({**known.columns, "given": known["beta"]}))
 
 
 def partial_correlation_of(names):
@@ -448,9 +534,13 @@ def check_groups(found, dates, windows, rows, where, which=None):
         check_series(of_lag, series, windows, f"{where} lag {lag}", lag)
     assert len(found["by_lag"]) == LAGS, where
     check_years_and_sectors(found, dates, correlation_of, windows, where)
+    for name, correlation in [("within_sectors", within_sectors_of), ("given_beta", given_beta_of)]:
+        series = {day: correlation(names) for day, names in dates.items()}
+        check_series(found[name], series, windows, f"{where} {name}")
     groups = [("lag", str(one["lag"]), one) for one in found["by_lag"]]
     groups += [("year", str(one["year"]), one) for one in found["by_year"]]
     groups += [("sector", one["sector"], one) for one in found["by_sector"]]
+    groups += [("within", "sectors", found["within_sectors"]), ("given", "beta", found["given_beta"])]
     if which is not None:
         groups += check_news(found["by_news"], dates, which, windows, f"{where} news")
     else:
@@ -472,6 +562,9 @@ def check_years_and_sectors(found, dates, correlation, windows, where):
     for one in found["by_year"]:
         series = {day: correlation(names) for day, names in dates.items() if day.year == one["year"]}
         check_series(one, series, windows, f"{where} {one['year']}")
+    if correlation is difference_of:
+        assert not found["by_sector"] and found["within_sectors"] is None and found["given_beta"] is None, where
+        return
     sectors = {sector: {} for sector in ("energy", "utilities")}
     for day, names in dates.items():
         for sector in set(names["sector"]):
@@ -494,7 +587,7 @@ def check_features(found, cells, windows, rows, where):
         given = of_state["first" if state == "published" else "latest"].astype(float)
         of_state = of_state.assign(given=given, signed=of_state[columns[-1]], first=of_state[columns[0]], latest=of_state[columns[-1]])
         lags = [f"lag{lag}" for lag in range(LAGS)]
-        of_state = of_state[["date", "sector", "given", "signed", "first", "latest", "value", *lags]]
+        of_state = of_state[["date", "sector", "given", "beta", "signed", "first", "latest", "value", *lags]]
         columns = {name: of_state[name].to_numpy() for name in of_state}
         dates, frames = {}, {}
         for day, rows_of_day in sorted(of_state.groupby("date").indices.items()):
@@ -508,23 +601,32 @@ def check_features(found, cells, windows, rows, where):
             if len(names) >= 5:
                 frames[day] = names
         of_rows = rows[rows["state"] == state]
-        _, p_values[state], series[state] = check_ranks(measure, dates, windows[state], of_rows, f"{where} {state}")
+        of_windows = windows["left" if state == "difference" else state]
+        _, p_values[state], series[state] = check_ranks(measure, dates, of_windows, of_rows, f"{where} {state}")
         if state == "difference":
             assert not measure["by_lag"] and measure["partial"] is None, where
-            check_years_and_sectors(measure, frames, difference_of, windows[state], f"{where} {state}")
+            check_years_and_sectors(measure, frames, difference_of, of_windows, f"{where} {state}")
         else:
             check_groups(measure, frames, windows[state], of_rows, f"{where} {state}")
     return p_values, series
 
 
+def decided(frames):
+    """The signals of some dates that went either way, with that way."""
+    return pandas.concat([
+        frame.assign(way=numpy.sign(frame["value"] - frame["value"].median()))[frame["value"] != frame["value"].median()]
+        for frame in frames
+    ])
+
+
 def check_reliability(found, frames, apart, where):
     """The share of hits at each confidence, of one date a window, and what calibrated confidences would show."""
     chosen = [list(frames.values())[place] for place in apart]
-    signed = pandas.concat(chosen)
+    signed = decided(chosen)
     same(found["dates"], len(chosen), where)
     same(found["signals"], len(signed), where)
     side = numpy.where(signed["sell"], -1, 1)
-    forecast, hit = side * signed["signed"].values, (side * signed["excess"].values > 0).astype(float)
+    forecast, hit = side * signed["signed"].values, (side * signed["way"].values > 0).astype(float)
     levels = pandas.DataFrame(dict(forecast=forecast, hit=hit)).groupby("forecast")["hit"].agg(["mean", "size"])
     sizes = levels["size"].values
     isotonic = lambda rates: scipy.optimize.isotonic_regression(rates, weights=sizes).x
@@ -547,30 +649,32 @@ def check_reliability(found, frames, apart, where):
 
 def check_shares(found, sides, windows, where):
     """The test of a pooled share, whose influence by date is that of the ratio of two sums."""
-    hits, cases = (numpy.array([side[name] for side in sides], dtype=float) for name in ("hits", "signals"))
+    count = lambda name: numpy.array([side[name] for side in sides], dtype=float)
+    hits, cases, luck = count("hits"), count("signals") - count("even"), count("luck")
     if not cases.sum():
         assert found["test"] is None, where
         return
-    rate = hits.sum() / cases.sum()
-    values = rate - 0.5 + (hits - rate * cases) / cases.mean()
+    same(found["hit_rate"], hits.sum() / cases.sum(), where)
+    rate = (hits - luck).sum() / cases.sum()
+    values = rate + (hits - luck - rate * cases) / cases.mean()
     horizon, whole, _ = windows
     if whole < 5:
         assert found["test"] is None, where
         return
     cosines, error = standard_error(values, horizon, whole)
-    same(found["test"]["mean"], rate - 0.5, where)
+    same(found["test"]["mean"], rate, where)
     same(found["test"]["standard_error"], error, where)
-    same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(rate - 0.5) / error, cosines), where)
+    same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(rate) / error, cosines), where)
 
 
 def check_confidence(found, frames, where):
     """Brier's score and its parts, by isotonic regression."""
-    signed = pandas.concat(frames) if frames else pandas.DataFrame(columns=["signed", "sell", "excess"])
+    signed = decided(frames) if frames else pandas.DataFrame(columns=["signed", "sell", "way"])
     same(found["signals"] if found else 0, len(signed), where)
     if not len(signed):
         return
     side = numpy.where(signed["sell"], -1, 1)
-    forecast, hit = side * signed["signed"].values, (side * signed["excess"].values > 0).astype(float)
+    forecast, hit = side * signed["signed"].values, (side * signed["way"].values > 0).astype(float)
     levels = pandas.DataFrame(dict(forecast=forecast, hit=hit)).groupby("forecast")["hit"].agg(["mean", "size"])
     fit = scipy.optimize.isotonic_regression(levels["mean"].values, weights=levels["size"].values).x
     fitted = dict(zip(levels.index, fit))
@@ -623,51 +727,108 @@ def check_kinds(found, pair, where):
         same(found[name], mean(of_dates), f"{where} {name}")
 
 
-def clustered(gains):
-    """The share of flips of the clusters whose sum is as far from zero."""
-    gains = [abs(gain) for gain in gains if gain], abs(sum(gains))
-    sizes, net = gains
-    if not sizes:
-        return None
-    sums = {0: 1}
-    for size in sizes:
-        after = {}
-        for total, ways in sums.items():
-            for sign in (1, -1):
-                after[total + sign * size] = after.get(total + sign * size, 0) + ways
-        sums = after
-    return sum(ways for total, ways in sums.items() if abs(total) >= net) / 2 ** len(sizes)
+def votes_of(cell, sessions, end):
+    """What was made of a cell between two closes once part of its return was known: which session that was, whether it speaks
+    for a buy, when it was seen, and what it was."""
+    said = []
+    for seen, signed in cell.values:
+        if (said or signed is not None) and (not said or said[-1][1] != signed):
+            said.append((seen, signed))
+    known = [min(int(sessions.searchsorted(seen.normalize())) - 1, end) for seen, _ in said]
+    before, votes = said[0][1], []
+    for place in range(1, len(said)):
+        if place + 1 < len(said) and known[place + 1] == known[place]:
+            continue
+        seen, after = said[place]
+        towards = (after or 0) - (before or 0)
+        if before is None:
+            what = "restored"
+        elif after is None:
+            what = "withdrawn"
+        elif (before < 0) != (after < 0):
+            what = "turned"
+        else:
+            what = "weakened" if abs(after) < abs(before) else "strengthened"
+        if known[place] > cell.entry and towards:
+            votes.append((known[place], towards > 0, seen, what))
+        before = after
+    return votes
 
 
-def check_hindsight(found, cells, days, sessions, where):
-    cluster_days = 2 * days
-    votes = cells[cells["altered"] & (cells["latest_sell"] != cells["first_sell"]) & (cells["turned"] > cells["end"])]
-    goes = numpy.sign(votes["excess"]) * numpy.where(votes["latest_sell"].astype(bool), -1, 1)
-    new, old = int((goes > 0).sum()), int((goes < 0).sum())
-    same(found["agree"], new, where)
-    same(found["turned"], new + old, where)
-    same(found["p"], scipy.stats.binomtest(new, new + old).pvalue if new + old else None, where)
-    same(found["cluster_days"], cluster_days, where)
-    first = cells["date"].min()
-    clusters = ((votes["date"] - first).dt.days // cluster_days) if len(votes) else pandas.Series(dtype=int)
-    same(found["p_clustered"], clustered(list(goes.groupby(clusters).sum().astype(int))), where)
-    net = goes.groupby(votes["date"]).sum().reindex(sorted(cells["date"].unique()), fill_value=0).values.astype(float)
-    of_dates = [cells[cells["date"] == date] for date in sorted(cells["date"].unique())]
-    exits = lambda frame: max(exit_of(sessions, cell.entry, cell.period) for cell in frame.itertuples())
-    horizon, windows, _ = windows_among([(frame["entry"].min(), exits(frame)) for frame in of_dates])
-    if windows < 5 or len(set(net)) < 2:
+def hindsight_of(cells, prices):
+    """By date: the net votes, the window, and the published signals; and all votes."""
+    sessions, by_date, all_votes = prices.index, {}, []
+    closes = {ticker: prices[ticker].to_numpy() for ticker in prices.columns}
+    for (period, _, date), frame in cells.groupby(["period", "regime", "date"]):
+        of_date = list(frame.itertuples())
+        ends = [exit_of(sessions, cell.entry, period) for cell in of_date]
+        day = by_date.setdefault(date, dict(net=0.0, window=(10**9, 0), live=[]))
+        day["window"] = (min(day["window"][0], frame["entry"].min()), max(day["window"][1], max(ends)))
+        median = frame["value"].median()
+        day["live"] += [
+            cell.value != median and (cell.value < median) == cell.first_sell for cell in of_date if cell.published
+        ]
+        for cell, end in zip(of_date, ends):
+            for known, is_up, seen, what in votes_of(cell, sessions, end):
+                values = {other.ticker: closes[other.ticker][known] / closes[other.ticker][cell.entry] - 1 for other in of_date}
+                middle = numpy.nanmedian(list(values.values()))
+                own = values[cell.ticker]
+                if numpy.isnan(own):
+                    continue
+                if own == middle:
+                    all_votes.append((date, None, seen, what, known < end))
+                    continue
+                alike = [values[other.ticker] for other in of_date if other.first_sell == cell.first_sell]
+                alike = numpy.array([value for value in alike if not numpy.isnan(value) and value != middle])
+                agrees = (own > middle) == is_up
+                day["net"] += agrees - ((alike > middle) == is_up).mean()
+                all_votes.append((date, bool(agrees), seen, what, known < end))
+    return by_date, all_votes
+
+
+def check_hindsight(found, cells, prices, where):
+    by_date, votes = hindsight_of(cells, prices)
+    counted = [vote for vote in votes if vote[1] is not None]
+    same(found["rewrites"], len(counted), where)
+    same(found["even"], len(votes) - len(counted), where)
+    for kind in ("turned", "weakened", "strengthened", "withdrawn", "restored"):
+        same(found[kind], sum(vote[3] == kind for vote in counted), f"{where} {kind}")
+    same(found["within"], sum(vote[4] for vote in counted), where)
+    same(found["agree"], sum(vote[1] for vote in counted), where)
+    days = sorted(by_date)
+    net = numpy.array([by_date[day]["net"] for day in days])
+    horizon, windows, _ = windows_among([by_date[day]["window"] for day in days])
+    if not counted or windows < 5 or len(set(net)) < 2:
         assert found["test"] is None, where
     else:
+        same(found["luck"], sum(vote[1] for vote in counted) / len(counted) - net.sum() / len(counted), where)
         cosines, error = standard_error(net, horizon, windows)
         same(found["test"]["mean"], net.mean(), where)
         same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(net.mean() / error), cosines), where)
-    if len(votes):
-        assert found["since"] == str(votes["turned"].min().date()), where
-        live = cells[cells["live"] & (cells["date"] >= votes["turned"].min())]
-        hits = (numpy.where(live["first_sell"], -1, 1) * live["excess"] > 0).sum()
+    if counted:
+        since = min(vote[2] for vote in counted).normalize()
+        assert found["since"] == str(since.date()), where
+        live = [hit for day in days if day >= since for hit in by_date[day]["live"]]
         same(found["live_after"], len(live), where)
-        same(found["live_after_hits"], int(hits), where)
-    return new + old
+        same(found["live_after_hits"], sum(live), where)
+    return len(counted)
+
+
+def check_gone(found, cells, period, sessions, where):
+    gone = cells[cells["withdrawn"]]
+    excess = gone["value"] - gone["date"].map(cells.groupby("date")["value"].mean())
+    same(found["signals"], len(gone), where)
+    same(found["names"], gone["ticker"].nunique(), where)
+    same(found["mean_return"], mean(gone["value"]), where)
+    same(found["excess"], mean(excess), where)
+    days = sorted(cells["date"].unique())
+    sums = excess.groupby(gone["date"]).sum().reindex(days, fill_value=0).to_numpy(dtype=float)
+    horizon, whole, _ = windows_of(cells, period, sessions)(days)
+    if whole < 5 or len(set(sums)) < 2:
+        assert found["test"] is None, where
+    else:
+        cosines, error = standard_error(sums, horizon, whole)
+        same(found["test"]["p"], 2 * scipy.stats.t.sf(abs(sums.mean() / error), cosines), where)
 
 
 def check_best(found, series, p_values, state, pairs):
@@ -677,9 +838,8 @@ def check_best(found, series, p_values, state, pairs):
     best = max(tested, key=lambda pair: normal[pair])
     assert (found["feature"], found["period"], found["regime"]) == best, state
     same(abs(found["z"]), normal[best], state)
-    isf = scipy.stats.norm.isf
-    expected = lambda k: (1 - EULER) * isf(1 / k) + EULER * isf(1 / (k * numpy.e)) if k > 1 else 0.0
-    same(found["expected"], max(0.0, expected(len(tested))), state)
+    above = lambda z: -numpy.expm1(len(tested) * numpy.log1p(-2 * scipy.stats.norm.sf(z))) if z > 0 else 1.0
+    same(found["expected"], scipy.integrate.quad(above, 0, 40, epsabs=1e-12, limit=500)[0], state)
     matrix = pandas.DataFrame({pair: series[state, pair] for pair in tested}).corr().values
     weights = numpy.linalg.eigvalsh(matrix)
     weights = weights[weights > 0] / weights[weights > 0].sum()
@@ -707,6 +867,7 @@ def check_answer(cells, prices, document, rows, lag, instant):
     rows = pandas.read_parquet(rows)
     rows["date"] = pandas.to_datetime(rows["date"])
     cells = measure_cells(known_then(cells), prices)
+    cells["beta"] = betas_of(cells, prices)
     if FROM is not None:
         # Nothing else depends on the instant.
         measured = cells[cells["fate"] == "measured"]
@@ -721,6 +882,7 @@ def check_answer(cells, prices, document, rows, lag, instant):
         same(found["signals"][fate], int((cells["fate"] == fate).sum()), fate)
     same(found["signals"]["all"], len(cells), "all")
     same(found["signals"]["live"], int(cells["live"].sum()), "live")
+    same(found["signals"]["late"], int(cells["tardy"].sum()), "late")
     whole, cells = cells, cells[cells["fate"] == "measured"]
     groups = cells.groupby(["period", "regime", "date"])["value"]
     cells = cells.assign(excess=cells["value"] - groups.transform("mean"))
@@ -745,15 +907,14 @@ def check_answer(cells, prices, document, rows, lag, instant):
                     dates[state][day] = measure_date(of_state)
                     if len(of_state) >= 5:
                         frames[state][day] = of_state
-            both = frame[frame["live"] & ~frame["withdrawn"]]
+            both = frame[frame["published"]]
             if len(both):
-                correlations = [rank_correlation(both[name].astype(float), both["value"]) for name in ("first", "latest")]
-                difference = None if None in correlations else correlations[1] - correlations[0]
-                dates["difference"][day] = dict(names=len(both), correlation=difference)
+                names = by_names({day: both})[day]
+                dates["difference"][day] = dict(names=len(both), correlation=difference_of(names)[1])
                 if len(both) >= 5:
                     frames["difference"][day] = both
         flips = {
-            "published": share_of_flips(of_whole[of_whole["live"]], "first_sell"),
+            "published": share_of_flips(of_whole[of_whole["published"]], "first_sell"),
             "today": share_of_flips(of_whole[~of_whole["withdrawn"]], "latest_sell"),
             "difference": None,
         }
@@ -774,12 +935,9 @@ def check_answer(cells, prices, document, rows, lag, instant):
                 reliability = measure["confidence"]["reliability"]
                 check_reliability(reliability, frames[state], windows[state](list(frames[state]))[2], f"{where} reliability")
         check_kinds(pair["rewritten"], of_pair, f"{key} rewritten")
-        count = int(key[0][:-1])
-        days = count * 31 if key[0].endswith("m") else -(-count // 5) * 2 + count
-        by_pair[key]["days"] = days
-        turned += check_hindsight(pair["hindsight"], of_pair, days, prices.index, f"{key} hindsight")
-    longest = max(pair["days"] for pair in by_pair.values())
-    check_hindsight(found["hindsight"], cells, longest, prices.index, "hindsight")
+        check_gone(pair["gone"], of_pair, key[0], prices.index, f"{key} gone")
+        turned += check_hindsight(pair["hindsight"], of_pair, prices, f"{key} hindsight")
+    check_hindsight(found["hindsight"], cells, prices, "hindsight")
     judged = {(None, *key): of_pair for key, of_pair in by_pair.items()}
     periods = sorted({period for period, _ in by_pair}, key=lambda period: (period[-1], int(period[:-1])))
     assert [(of["feature"], of["period"]) for of in found["features"]] == [
@@ -794,20 +952,22 @@ def check_answer(cells, prices, document, rows, lag, instant):
             p_values[state, key], series[state, key] = (part[state] for part in of_states)
         judged[key] = {measure["state"]: measure for measure in of["measures"]}
     for state in ("published", "today", "difference"):
-        tested = [key for key in judged if p_values[state, key] is not None]
-        for name, method in [("p_holm", "holm"), ("p_benjamini_hochberg", "fdr_bh")]:
-            adjusted = multipletests([p_values[state, key] for key in tested], method=method)[1] if tested else []
-            for key, p in zip(tested, adjusted):
-                same(judged[key][state][name], p, f"{key} {state} {name}")
+        for is_feature in (False, True):
+            tested = [key for key in judged if p_values[state, key] is not None and (key[0] is not None) == is_feature]
+            for name, method in [("p_holm", "holm"), ("p_benjamini_hochberg", "fdr_bh")]:
+                adjusted = multipletests([p_values[state, key] for key in tested], method=method)[1] if tested else []
+                for key, p in zip(tested, adjusted):
+                    same(judged[key][state][name], p, f"{key} {state} {name}")
     for best in found["best"]:
-        check_best(best, series, p_values, best["state"], list(judged))
+        family = [key for key in judged if (key[0] is None) == (best["feature"] is None)]
+        check_best(best, series, p_values, best["state"], family)
     return dict(
         compared=compared, turned=turned, late=int(cells["late"].sum()), withdrawn=int(cells["withdrawn"].sum()),
         altered=int(cells["altered"].sum()), live=int(cells["live"].sum()),
         tested=sum(p is not None for p in p_values.values()),
         rewritten=rewritten(found),
         constant=sum(pair["published"]["constant_dates"] for pair in by_pair.values()),
-        renewed=int((cells[f"first {FEATURES[3]}"] != cells[f"latest {FEATURES[3]}"])[cells["live"]].sum()),
+        renewed=int((cells[f"first {FEATURES[3]}"] != cells[f"latest {FEATURES[3]}"])[cells["published"]].sum()),
         tested_features=sum(p is not None for (_, key), p in p_values.items() if key[0]),
         news_groups=len({one["articles"] for of in by_pair.values() for one in of["published"]["by_news"]}),
     )

@@ -6,9 +6,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::distributions::binomial_density;
 use crate::isotonic::{isotonic_regression, pool};
-use crate::quantiles::quantile;
 use crate::{CONFIDENCE, Interval, Random};
 
 /// Resamples behind a consistency band.
@@ -16,9 +14,6 @@ const RESAMPLES: usize = 400;
 
 /// Confidences at which a band is drawn, if there are more different ones.
 const BAND_POINTS: usize = 100;
-
-/// Cases up to which a binomial number is drawn case by case.
-const SINGLE_DRAWS: u64 = 16;
 
 const SEED: u64 = 1;
 
@@ -129,13 +124,15 @@ impl Calibration {
         let last = self.levels.len() - 1;
         let points = self.levels.len().min(BAND_POINTS);
         let shown: Vec<usize> = (0..points).map(|point| point * last / (points - 1).max(1)).collect();
-        let tables: Vec<Binomial> = self.levels.iter().map(Binomial::of_level).collect();
         let mut random = Random::new(SEED);
         let mut seen = vec![Vec::with_capacity(RESAMPLES); points];
         let mut blocks = Vec::with_capacity(self.levels.len());
         for _ in 0..RESAMPLES {
-            let draw = |(table, level): (&Binomial, &Level)| (table.draw(&mut random) as f64, level.cases as f64);
-            pool(tables.iter().zip(&self.levels).map(draw), &mut blocks);
+            let mut draw = |level: &Level| {
+                let hits = (0..level.cases).filter(|_| random.uniform() < level.forecast).count();
+                (hits as f64, level.cases as f64)
+            };
+            pool(self.levels.iter().map(&mut draw), &mut blocks);
             let mut end = 0;
             let mut ends = blocks.iter().map(|block| {
                 end += block.length;
@@ -217,59 +214,9 @@ fn calibrate(levels: &mut [Level]) {
     }
 }
 
-/// How many of the cases of a level come true if its forecast is the probability.
-enum Binomial {
-    Single { cases: u64, probability: f64 },
-    Table { first: u64, cumulative: Vec<f64> },
-}
-
-impl Binomial {
-    fn of_level(level: &Level) -> Self {
-        let (cases, probability) = (level.cases, level.forecast);
-        if cases <= SINGLE_DRAWS || probability == 0.0 || probability == 1.0 {
-            return Self::Single { cases, probability };
-        }
-        // From a number in the middle outwards, by the ratio of neighbouring probabilities, until nothing is added.
-        let mode = ((cases as f64 + 1.0) * probability).floor().clamp(1.0, cases as f64 - 1.0) as u64;
-        let peak = binomial_density(mode as f64, cases as f64, probability, 1.0 - probability);
-        let odds = probability / (1.0 - probability);
-        let ratio = |number: u64| (cases - number) as f64 / (number as f64 + 1.0) * odds;
-        let mut densities = std::collections::VecDeque::from([peak]);
-        let mut first = mode;
-        let mut density = peak;
-        while first > 0 && density > peak * f64::EPSILON {
-            first -= 1;
-            density /= ratio(first);
-            densities.push_front(density);
-        }
-        density = peak;
-        for number in mode..cases {
-            density *= ratio(number);
-            densities.push_back(density);
-            if density <= peak * f64::EPSILON {
-                break;
-            }
-        }
-        let cumulative = densities.iter().scan(0.0, |sum, density| {
-            *sum += density;
-            Some(*sum)
-        });
-        Self::Table { first, cumulative: cumulative.collect() }
-    }
-
-    fn draw(&self, random: &mut Random) -> u64 {
-        match self {
-            Self::Single { cases: 1, probability } => u64::from(random.uniform() < *probability),
-            Self::Single { probability: 0.0, .. } => 0,
-            Self::Single { cases, probability: 1.0 } => *cases,
-            Self::Single { cases, probability } => {
-                (0..*cases).map(|_| u64::from(random.uniform() < *probability)).sum()
-            }
-            Self::Table { first, cumulative } => {
-                let drawn = random.uniform();
-                let position = cumulative.partition_point(|sum| *sum < drawn);
-                first + position.min(cumulative.len() - 1) as u64
-            }
-        }
-    }
+/// The quantile of ascending values, interpolated linearly; `None` without values.
+fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let position = share * (sorted.len().checked_sub(1)?) as f64;
+    let (lower, upper) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
+    Some(lower + (upper - lower) * position.fract())
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::counts::Share;
+use crate::Share;
 use crate::distributions::student_tails;
 
 /// The share of the cases of some clusters. Only clusters are taken to be independent.
@@ -52,8 +52,7 @@ impl ClusteredShare {
     /// clusters of each are all equal, so that nothing tells how far the shares may be off.
     ///
     /// ```
-    /// # use bellwether_statistics::ClusteredShare;
-    /// # use bellwether_statistics::counts::Share;
+    /// # use bellwether_statistics::{ClusteredShare, Share};
     /// let share = |hits: &[u64]| ClusteredShare::of(hits.iter().map(|&hits| Share { hits, of: 100 }));
     /// let (one, other) = (share(&[48, 50, 55, 51]).expect("cases"), share(&[52, 60, 61]).expect("cases"));
     /// let found = one.difference(&other, 1).expect("several clusters");

@@ -60,12 +60,6 @@ pub fn normal_tail_quantile(probability: f64) -> f64 {
     z
 }
 
-/// The standard normal number below which a share of all numbers is.
-#[must_use]
-pub fn normal_quantile(share: f64) -> f64 {
-    -normal_tail_quantile(share)
-}
-
 fn normal_density(z: f64) -> f64 {
     (-z * z / 2.0).exp() / (2.0 * PI).sqrt()
 }
@@ -124,17 +118,8 @@ fn student_scale(degrees_of_freedom: f64) -> f64 {
     (ln_gamma(half + 0.5) - ln_gamma(half)).exp() / (degrees_of_freedom * PI).sqrt()
 }
 
-/// The probability of at most `successes` of `trials`, each with the same probability.
-#[must_use]
-pub fn binomial_at_most(successes: u64, trials: u64, probability: f64) -> f64 {
-    if successes >= trials {
-        return 1.0;
-    }
-    incomplete_beta((trials - successes) as f64, successes as f64 + 1.0, 1.0 - probability, probability)
-}
-
 /// The probability of exactly `successes` of `trials`, neither none nor all of them, by Loader's expansion (2000).
-pub(crate) fn binomial_density(successes: f64, trials: f64, probability: f64, complement: f64) -> f64 {
+fn binomial_density(successes: f64, trials: f64, probability: f64, complement: f64) -> f64 {
     let failures = trials - successes;
     let exponent = stirling_error(trials)
         - stirling_error(successes)

@@ -6,14 +6,12 @@
 //!
 //! | question | module |
 //! |---|---|
-//! | does one column order names as another does? | [`ranks`]; many parts of a column: [`Order`] |
+//! | does one column order names as another does? | [`ranks`] |
 //! | is a mean different from zero, although the horizons of its values overlap? | [`mean`] |
 //! | how much of the best of many is luck? | [`multiple`] |
-//! | how often was it right, and is that more than luck? | [`counts`] |
 //! | do two shares differ, although their cases repeat one another? | [`clusters`] |
 //! | do two agree more often than by chance? | [`agreement`] |
 //! | does a confidence of 70 % come true in 70 % of the cases? | [`calibration`] |
-//! | where do values lie among those of their date? | [`quantiles`] |
 
 pub mod agreement;
 pub mod calibration;
@@ -26,18 +24,16 @@ mod interval;
 mod isotonic;
 pub mod mean;
 pub mod multiple;
-mod order;
-pub mod quantiles;
 mod random;
 pub mod ranks;
 mod windows;
 
 pub use agreement::PairedAnswers;
 pub use clusters::{ClusteredShare, ShareDifference};
+pub use counts::Share;
 pub use interval::{CONFIDENCE, Interval};
 pub use isotonic::isotonic_regression;
 pub use mean::{Estimator, MeanTest, OverlappingSeries, Refusal};
-pub use order::{Order, RankedCases};
 pub use random::Random;
-pub use ranks::rank_correlation;
+pub use ranks::{RankedCases, Ranks, rank_correlation};
 pub use windows::Windows;

@@ -3,8 +3,8 @@
 //! The return over the next 126 dates is almost the same today and tomorrow. A test that takes the values for
 //! independent finds skill in noise four times out of five. The test of this module projects the series on its slowest
 //! cosines and compares with Student's distribution of as many degrees of freedom; beside it stands the test of values
-//! whose windows do not overlap, which needs no theory and has less power. `benches/calibration.rs` measures how often each
-//! rejects where there is nothing.
+//! whose windows do not overlap, which needs no theory and has less power. The bench `skill` of the product measures how often
+//! they reject where there is nothing.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -13,28 +13,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cosines::Cosines;
-use crate::counts::Share;
 use crate::distributions::{normal_tail_quantile, student_tails, student_tails_quantile};
 use crate::windows::Windows;
-use crate::{CONFIDENCE, Interval};
+use crate::{CONFIDENCE, Interval, Share};
 
 /// A test is refused with fewer independent windows.
 pub const MINIMUM_WINDOWS: usize = 5;
 
-/// Values in the order of their dates, each of which looks `horizon` dates ahead. All are finite. Dates without a value
-/// are left out: the values on either side of a gap are farther apart than neighbours, so that no more of
-/// them overlap.
+/// Values in the order of their dates, each of which looks over a window. All are finite. Dates without a value are left out:
+/// the values on either side of a gap are farther apart than neighbours, so that no more of them overlap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OverlappingSeries {
     values: Vec<f64>,
     windows: Windows,
-}
-
-/// A value that is infinite or not a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotFinite {
-    /// Its position among the dates.
-    pub position: usize,
 }
 
 /// How the standard error of a mean was estimated.
@@ -49,14 +40,6 @@ pub enum Estimator {
     },
     /// The variance of values whose windows do not overlap: of every `horizon`-th one, if dates follow each other.
     Disjoint,
-    /// Newey and West's (1987): Bartlett's kernel, no prewhitening, no correction for small samples. Too small for long
-    /// horizons.
-    NeweyWest {
-        /// Number of lags.
-        lags: usize,
-    },
-    /// The variance of all values, as if they were independent. Far too small for overlapping horizons.
-    Independent,
 }
 
 /// The test of a mean against zero.
@@ -102,72 +85,42 @@ pub enum Refusal {
 }
 
 impl OverlappingSeries {
-    /// A series of values by date, each of which looks `horizon` dates ahead. A date without a value is `None`.
-    ///
-    /// # Errors
-    ///
-    /// If a value is infinite or not a number.
-    pub fn new(
-        dates: impl IntoIterator<Item = impl Into<Option<f64>>>,
-        horizon: NonZeroUsize,
-    ) -> Result<Self, NotFinite> {
-        let mut values = Vec::new();
-        for (position, value) in dates.into_iter().enumerate() {
-            if let Some(value) = value.into() {
-                if !value.is_finite() {
-                    return Err(NotFinite { position });
-                }
-                values.push(value);
-            }
-        }
-        let windows = Windows::of_horizon(values.len(), horizon);
-        Ok(Self { values, windows })
+    /// A series of values, one for each window.
+    #[must_use]
+    pub fn new(values: Vec<f64>, windows: Windows) -> Self {
+        debug_assert!(values.iter().all(|value| value.is_finite()), "values are finite");
+        Self { values, windows }
     }
 
-    /// A series of values that look over some windows, one each.
+    /// The series whose mean is the share of all cases of all dates, less what luck would make of it, and whose test is that
+    /// of the difference: a date counts by its cases, and a date without any says nothing. Each date has the share of its
+    /// cases that luck would hit. `None` without cases.
     ///
-    /// # Errors
-    ///
-    /// If a value is infinite or not a number.
-    pub fn in_windows(values: impl IntoIterator<Item = f64>, windows: Windows) -> Result<Self, NotFinite> {
-        let series = Self::new(values, windows.horizon())?;
-        Ok(Self { windows, ..series })
-    }
-
-    /// The series whose mean is the share of all cases of all dates, less `expected`, and whose test is that of this
-    /// share: a date counts by its cases, and a date without any says nothing. `None` without cases.
-    ///
-    /// The cases of a date share its return, and those of neighbouring dates most of it, so that [`Share::interval`]
-    /// would be far too narrow for them. The value of a date is the influence of its cases on the share (the linear
-    /// part of the ratio of two sums).
+    /// The cases of a date share its return, and those of neighbouring dates most of it, so that an interval for independent
+    /// cases would be far too narrow for them. The value of a date is the influence of its cases on the difference (the
+    /// linear part of the ratio of two sums).
     ///
     /// ```
-    /// # use bellwether_statistics::OverlappingSeries;
-    /// # use bellwether_statistics::counts::Share;
-    /// # use bellwether_statistics::Windows;
+    /// # use bellwether_statistics::{OverlappingSeries, Share, Windows};
     /// # use std::num::NonZeroUsize;
-    /// let hits = (0..100_u64).map(|date| Share { hits: 40 + date % 25, of: 100 });
+    /// let hits = (0..100_u64).map(|date| (Share { hits: 40 + date % 25, of: 100 }, 0.5));
     /// let windows = Windows::of_horizon(100, NonZeroUsize::new(5).expect("not zero"));
-    /// let series = OverlappingSeries::of_shares(hits, 0.5, windows).expect("hits");
+    /// let series = OverlappingSeries::of_shares(hits, windows).expect("hits");
     /// let test = series.cosine_test().expect("twenty windows are enough");
     /// assert!((test.mean - 0.02).abs() < 1e-15);
     /// assert!((test.interval.lower, test.interval.upper) < (0.02, 0.05));
     /// ```
     #[must_use]
-    pub fn of_shares(dates: impl IntoIterator<Item = Share>, expected: f64, windows: Windows) -> Option<Self> {
-        let dates: Vec<Share> = dates.into_iter().collect();
-        let mut all = Share::default();
-        dates.iter().for_each(|date| all += *date);
-        let (rate, cases) = (all.rate()?, all.of as f64 / dates.len() as f64);
-        let influence = |date: &Share| (date.hits as f64 - rate * date.of as f64) / cases;
-        let values = dates.iter().map(|date| rate - expected + influence(date)).collect();
+    pub fn of_shares(dates: impl IntoIterator<Item = (Share, f64)>, windows: Windows) -> Option<Self> {
+        let net = |(share, luck): (Share, f64)| (share.hits as f64 - luck * share.of as f64, share.of as f64);
+        let dates: Vec<(f64, f64)> = dates.into_iter().map(net).collect();
+        let (sum, cases) = dates.iter().fold((0.0, 0.0), |(sum, cases), date| (sum + date.0, cases + date.1));
+        if cases == 0.0 {
+            return None;
+        }
+        let (rate, of_date) = (sum / cases, cases / dates.len() as f64);
+        let values = dates.iter().map(|(net, cases)| rate + (net - rate * cases) / of_date).collect();
         Some(Self { values, windows })
-    }
-
-    /// The windows that its values look over.
-    #[must_use]
-    pub fn windows(&self) -> &Windows {
-        &self.windows
     }
 
     /// The test to judge by: equal-weighted cosines.
@@ -184,14 +137,14 @@ impl OverlappingSeries {
     /// If the series is too short or constant.
     ///
     /// ```
-    /// # use bellwether_statistics::{Estimator, OverlappingSeries};
+    /// # use bellwether_statistics::{Estimator, OverlappingSeries, Windows};
     /// # use std::num::NonZeroUsize;
-    /// let by_date = (0..750).map(|date| 0.02 + 0.1 * (f64::from(date) * 1.3).sin());
-    /// let series = OverlappingSeries::new(by_date, NonZeroUsize::new(21).expect("not zero"))?;
+    /// let by_date = (0..750).map(|date| 0.02 + 0.1 * (f64::from(date) * 1.3).sin()).collect();
+    /// let windows = Windows::of_horizon(750, NonZeroUsize::new(21).expect("not zero"));
+    /// let series = OverlappingSeries::new(by_date, windows);
     /// let test = series.cosine_test().expect("35 windows are enough");
     /// assert_eq!((test.estimator, test.windows), (Estimator::Cosine { cosines: 17 }, 35));
     /// assert!(test.interval.contains(0.02));
-    /// # Ok::<(), bellwether_statistics::mean::NotFinite>(())
     /// ```
     pub fn cosine_test(&self) -> Result<MeanTest, Refusal> {
         let mean = self.require_windows()?;
@@ -210,29 +163,6 @@ impl OverlappingSeries {
         self.require_windows()?;
         let values: Vec<f64> = self.windows.apart().iter().map(|date| self.values[*date]).collect();
         self.judge(&values, Estimator::Disjoint, sample_variance(&values), values.len() as f64 - 1.0)
-    }
-
-    /// The test with Newey and West's standard error and the normal distribution, as other tools report it: to compare
-    /// with, not to judge by. See [`hac_lags`] for the number of lags.
-    ///
-    /// # Errors
-    ///
-    /// If the series is too short or constant.
-    pub fn newey_west_test(&self) -> Result<MeanTest, Refusal> {
-        let mean = self.require_windows()?;
-        let lags = hac_lags(self.values.len(), self.windows.horizon());
-        let variance = newey_west_variance(&self.values, mean, lags);
-        self.judge(&self.values, Estimator::NeweyWest { lags }, variance, f64::INFINITY)
-    }
-
-    /// The test that takes all values for independent: to show what it claims, not to judge by.
-    ///
-    /// # Errors
-    ///
-    /// If the series is too short or constant.
-    pub fn independent_test(&self) -> Result<MeanTest, Refusal> {
-        self.require_windows()?;
-        self.judge(&self.values, Estimator::Independent, sample_variance(&self.values), self.values.len() as f64 - 1.0)
     }
 
     /// The mean of a series that is long enough.
@@ -292,27 +222,10 @@ pub fn values_needed(horizon: NonZeroUsize) -> usize {
     horizon.get().saturating_mul(MINIMUM_WINDOWS)
 }
 
-/// Number of lags of Newey and West's estimator for overlapping horizons: max(⌊4 (T / 100)^(2/9)⌋, h - 1), at most T /
-/// 2.
-#[must_use]
-pub fn hac_lags(observations: usize, horizon: NonZeroUsize) -> usize {
-    let automatic = (4.0 * (observations as f64 / 100.0).powf(2.0 / 9.0)).floor() as usize;
-    automatic.max(horizon.get() - 1).min(observations / 2)
-}
-
 /// The mean of values; `None` without any.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The long-run variance with Bartlett's weights 1 - lag / (lags + 1).
-fn newey_west_variance(values: &[f64], mean: f64, lags: usize) -> f64 {
-    let deviations: Vec<f64> = values.iter().map(|value| value - mean).collect();
-    let at = |lag: usize| deviations[lag..].iter().zip(&deviations).map(|(x, y)| x * y).sum::<f64>();
-    let weight = |lag: usize| 1.0 - lag as f64 / (lags as f64 + 1.0);
-    let sum = at(0) + 2.0 * (1..=lags).map(|lag| weight(lag) * at(lag)).sum::<f64>();
-    sum / values.len() as f64
 }
 
 /// The unbiased variance.
@@ -320,14 +233,6 @@ fn sample_variance(values: &[f64]) -> f64 {
     let Some(mean) = mean(values) else { return 0.0 };
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
 }
-
-impl fmt::Display for NotFinite {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "value {} is not finite", self.position)
-    }
-}
-
-impl std::error::Error for NotFinite {}
 
 impl fmt::Display for Refusal {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,11 +1,8 @@
 //! What many tests at once show by luck.
 
-use crate::distributions::normal_quantile;
+use crate::distributions::normal_tail;
 use crate::eigenvalues::symmetric_eigenvalues;
 use crate::ranks::correlation;
-
-/// Euler's constant.
-const EULER_GAMMA: f64 = 0.577_215_664_901_532_9;
 
 /// Holm's p-values (1979), in the order of the given ones: rejecting those up to 5 % makes a single wrong rejection
 /// among all of them at most 5 % likely, whatever their dependence.
@@ -50,21 +47,26 @@ fn ascending(p_values: &[f64]) -> Vec<usize> {
     order
 }
 
-/// The largest normal number expected of `tests` independent ones: what the best of as many measures without skill
-/// shows. By the approximation of Bailey and López de Prado (2014); the effective number of tests need not be whole.
+/// The largest size expected of `tests` independent normal numbers: what the best of as many measures without skill shows,
+/// whatever its sign. The effective number of tests need not be whole.
 ///
 /// ```
 /// # use bellwether_statistics::multiple::expected_best;
-/// assert_eq!(format!("{:.2}", expected_best(108.0)), "2.56");
+/// assert_eq!(format!("{:.3}", expected_best(2.0)), "1.128");
+/// assert_eq!(format!("{:.2}", expected_best(48.0)), "2.50");
 /// ```
 #[must_use]
 pub fn expected_best(tests: f64) -> f64 {
-    if tests <= 1.0 {
-        return 0.0;
-    }
-    let below = |share: f64| normal_quantile(1.0 - share);
-    let best = (1.0 - EULER_GAMMA) * below(1.0 / tests) + EULER_GAMMA * below(1.0 / (tests * std::f64::consts::E));
-    best.max(0.0)
+    // Beyond 12 there is nothing that a float could hold. Simpson's rule.
+    const STEPS: u32 = 1_200;
+    let above = |step: u32| {
+        let tail = 2.0 * normal_tail(f64::from(step) / 100.0);
+        // 1 - (1 - tail)^tests, also of small tails.
+        -(tests * (-tail).ln_1p()).exp_m1()
+    };
+    let weight = |step: u32| if step == 0 || step == STEPS { 1.0 } else { f64::from(2 + 2 * (step % 2)) };
+    let sum: f64 = (0..=STEPS).map(|step| weight(step) * if tests > 0.0 { above(step) } else { 0.0 }).sum();
+    sum / 300.0
 }
 
 /// The effective number of series: as many independent ones have correlations with as much entropy (the effective rank

@@ -12,16 +12,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use bellwether_statistics::calibration::Calibration;
-use bellwether_statistics::counts::{Share, clustered_sign_test, sign_test};
-use bellwether_statistics::distributions::{
-    binomial_at_most, normal_tail, normal_tail_quantile, student_tails, student_tails_quantile,
-};
+use bellwether_statistics::distributions::{normal_tail, normal_tail_quantile, student_tails, student_tails_quantile};
 use bellwether_statistics::mean::{MeanTest, Refusal};
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, holm};
-use bellwether_statistics::quantiles::highest_fifth;
 use bellwether_statistics::ranks::correlation;
 use bellwether_statistics::{
-    ClusteredShare, Estimator, OverlappingSeries, PairedAnswers, Random, Windows, isotonic_regression, rank_correlation,
+    ClusteredShare, Estimator, OverlappingSeries, PairedAnswers, Random, Ranks, Share, Windows, isotonic_regression,
+    rank_correlation,
 };
 
 /// The lines that the script compares.
@@ -92,7 +89,13 @@ fn compare_ranks(comparison: &mut Comparison, random: &mut Random) {
         let (x, y) = (numbers(random, count, ties), numbers(random, count, ties));
         comparison.add("rank_correlation", &[&x, &y, &[rank_correlation(&x, &y).unwrap()]]);
         comparison.add("correlation", &[&x, &y, &[correlation(&x, &y).unwrap()]]);
-        comparison.add("highest_fifth", &[&x, &[highest_fifth(&x).unwrap()]]);
+        let fifths: Vec<f64> = Ranks::of(x.clone()).fifths().into_iter().map(|fifth| fifth as f64).collect();
+        comparison.add("fifths", &[&x, &fifths]);
+        let z = numbers(random, count, ties);
+        let partial = Ranks::of(x.clone()).partial_correlation(&Ranks::of(y.clone()), &Ranks::of(z.clone()));
+        if let Some(partial) = partial.rank_correlation.filter(|_| count > 5) {
+            comparison.add("partial_correlation", &[&x, &y, &z, &[partial]]);
+        }
     }
 }
 
@@ -112,28 +115,18 @@ fn compare_distributions(comparison: &mut Comparison) {
             comparison.add("student_tails_quantile", &[&[probability], &[freedom], &[quantile]]);
         }
     }
-    for (successes, trials, probability) in
-        [(0, 1, 0.5), (3, 10, 0.5), (40, 100, 0.5), (4_900, 10_000, 0.5), (499_000, 1_000_000, 0.5), (7, 30, 0.1)]
-    {
-        let columns = [[successes as f64], [trials as f64], [probability]];
-        let value = binomial_at_most(successes, trials, probability);
-        comparison.add("binomial_at_most", &[&columns[0], &columns[1], &columns[2], &[value]]);
-    }
 }
 
 fn compare_means(comparison: &mut Comparison, random: &mut Random) {
     for (count, horizon) in [(5, 1), (20, 1), (39, 5), (40, 5), (315, 63), (750, 21), (751, 126), (2_500, 63)] {
         let values = persistent(random, count);
-        let series = OverlappingSeries::new(values.clone(), NonZeroUsize::new(horizon).unwrap()).unwrap();
+        let windows = Windows::of_horizon(count, NonZeroUsize::new(horizon).unwrap());
+        let series = OverlappingSeries::new(values.clone(), windows);
         let test = series.cosine_test().unwrap();
         let Estimator::Cosine { cosines } = test.estimator else { panic!("{test:?}") };
         let computed = [&[cosines as f64][..], &outcome(Ok(test))].concat();
         comparison.add("cosine_test", &[&values, &[horizon as f64], &computed]);
-        let test = series.newey_west_test().unwrap();
-        let Estimator::NeweyWest { lags } = test.estimator else { panic!("{test:?}") };
-        comparison.add("newey_west_test", &[&values, &[lags as f64], &outcome(Ok(test))]);
         comparison.add("disjoint_test", &[&values, &[horizon as f64], &outcome(series.disjoint_test())]);
-        comparison.add("independent_test", &[&values, &outcome(series.independent_test())]);
     }
 }
 
@@ -158,20 +151,18 @@ fn compare_many_tests(comparison: &mut Comparison, random: &mut Random) {
 }
 
 fn compare_counts(comparison: &mut Comparison, random: &mut Random) {
-    for (hits, of) in [(0, 10), (10, 10), (3, 7), (512, 1_000), (499_000, 1_000_000)] {
-        let interval = Share { hits, of }.interval().unwrap();
-        comparison.add("wilson", &[&[hits as f64, of as f64], &[interval.lower, interval.upper]]);
-    }
     let mut share = |_| {
         let of = random.bits() % 50 + 1;
         Share { hits: (0..of).map(|_| u64::from(random.uniform() < 0.55)).sum(), of }
     };
     let shares: Vec<Share> = (0..200).map(&mut share).collect();
     let windows = Windows::of_horizon(shares.len(), NonZeroUsize::new(10).unwrap());
-    let series = OverlappingSeries::of_shares(shares.iter().copied(), 0.5, windows).unwrap();
+    let luck = |share: &Share| 0.4 + (share.of % 7) as f64 / 40.0;
+    let series = OverlappingSeries::of_shares(shares.iter().map(|share| (*share, luck(share))), windows).unwrap();
     let column = |number: fn(&Share) -> u64| shares.iter().map(|share| number(share) as f64).collect::<Vec<_>>();
     let (hits, cases) = (column(|share| share.hits), column(|share| share.of));
-    comparison.add("share_test", &[&hits, &cases, &[0.5], &[9.0], &outcome(series.newey_west_test())]);
+    let of_luck: Vec<f64> = shares.iter().map(luck).collect();
+    comparison.add("share_test", &[&hits, &cases, &of_luck, &[10.0], &outcome(series.cosine_test())]);
     let [one, other] = [&shares[..9], &shares[9..30]];
     let clustered = |part: &[Share]| ClusteredShare::of(part.iter().copied()).unwrap();
     let found = clustered(one).difference(&clustered(other), 3).unwrap();
@@ -183,15 +174,6 @@ fn compare_counts(comparison: &mut Comparison, random: &mut Random) {
         let answers = PairedAnswers { both, same: both_yes + both_no, yes };
         let table = [both_yes, one_yes, other_yes, both_no].map(|count| count as f64);
         comparison.add("kappa", &[&table, &[answers.kappa().unwrap()]]);
-    }
-    for (gained, lost) in [(0, 1), (5, 5), (1, 5), (60, 40), (1_200, 1_000), (20, 300)] {
-        let columns = [gained as f64, lost as f64];
-        comparison.add("sign_test", &[&columns, &[sign_test(gained, lost).unwrap()]]);
-    }
-    for _ in 0..5 {
-        let gains: Vec<i64> = (0..12).map(|_| (random.normal() * 3.0 + 1.0).round() as i64).collect();
-        let numbers: Vec<f64> = gains.iter().map(|gain| *gain as f64).collect();
-        comparison.add("clustered_sign_test", &[&numbers, &[clustered_sign_test(&gains).unwrap().p]]);
     }
 }
 

@@ -3,12 +3,10 @@
 use std::num::NonZeroUsize;
 
 use bellwether_statistics::calibration::Calibration;
-use bellwether_statistics::counts::{Flips, Share, clustered_sign_test, sign_test};
 use bellwether_statistics::distributions::normal_tail;
 use bellwether_statistics::multiple::{benjamini_hochberg, holm};
-use bellwether_statistics::quantiles::highest_fifth;
 use bellwether_statistics::{
-    CONFIDENCE, Order, OverlappingSeries, Random, RankedCases, isotonic_regression, rank_correlation,
+    CONFIDENCE, OverlappingSeries, Random, RankedCases, Ranks, Windows, isotonic_regression, rank_correlation,
 };
 
 #[track_caller]
@@ -32,7 +30,7 @@ fn rows_may_be_in_any_order() {
         let (x, y): (Vec<f64>, Vec<f64>) = rows.iter().copied().unzip();
         let forecasts: Vec<f64> = x.iter().map(|x| 1.0 / (1.0 + x.exp())).collect();
         let outcomes: Vec<bool> = y.iter().map(|y| *y > 0.0).collect();
-        (rank_correlation(&x, &y), Calibration::of(&forecasts, &outcomes), highest_fifth(&y))
+        (rank_correlation(&x, &y), Calibration::of(&forecasts, &outcomes), Ranks::of(y).fifths().len())
     };
     let before = statistics(&rows);
     shuffle(&mut random, &mut rows);
@@ -56,25 +54,23 @@ fn a_rank_correlation_depends_on_order_alone() {
 
 /// Groups of any size, with ties, and places without a value on either side.
 #[test]
-fn an_order_ranks_each_group_as_if_it_were_sorted_by_itself() {
+fn ranks_are_those_of_each_group_as_if_it_were_sorted_by_itself() {
     let mut random = Random::new(11);
     for round in 0..300 {
         let count = random.bits() as usize % 40;
-        let mut values = || -> Vec<Option<f64>> {
-            let value = |random: &mut Random| match random.bits() % 5 {
-                0 => None,
-                1 => Some(f64::NAN),
-                _ => Some((random.normal() * 2.0).round()),
+        let mut values = || -> Vec<f64> {
+            let value = |random: &mut Random| match random.bits() % 4 {
+                0 => f64::NAN,
+                _ => (random.normal() * 2.0).round(),
             };
             (0..count).map(|_| value(&mut random)).collect()
         };
         let (x, y) = (values(), values());
         let groups: Vec<usize> = (0..count).map(|_| (random.bits() % 4) as usize).collect();
-        let (of_x, of_y) = (Order::of(x.iter().copied()), Order::of(y.iter().copied()));
+        let (of_x, of_y) = (Ranks::of(x.clone()), Ranks::of(y.clone()));
         let expected = |is_taken: &dyn Fn(usize) -> bool| {
-            let known = |value: Option<f64>| value.filter(|value| !value.is_nan());
-            let both =
-                (0..count).filter(|index| is_taken(*index)).filter_map(|index| known(x[index]).zip(known(y[index])));
+            let is_known = |index: &usize| is_taken(*index) && !x[*index].is_nan() && !y[*index].is_nan();
+            let both = (0..count).filter(is_known).map(|index| (x[index], y[index]));
             let (x, y): (Vec<f64>, Vec<f64>) = both.unzip();
             RankedCases { cases: x.len() as u64, rank_correlation: rank_correlation(&x, &y) }
         };
@@ -83,7 +79,7 @@ fn an_order_ranks_each_group_as_if_it_were_sorted_by_itself() {
         let found = of_x.correlations(&of_y, &groups, 3);
         let each: Vec<RankedCases> = (0..3).map(|group| expected(&|index| groups[index] == group)).collect();
         assert_eq!(found, each, "round {round}");
-        assert_eq!(of_x.count(), x.iter().flatten().filter(|value| !value.is_nan()).count());
+        assert_eq!(of_x.count(), x.iter().filter(|value| !value.is_nan()).count());
     }
 }
 
@@ -93,8 +89,9 @@ fn a_test_of_a_mean_follows_its_sign_and_not_its_scale() {
     let mut random = Random::new(5);
     let values: Vec<f64> = (0..200).map(|_| 0.2 + random.normal()).collect();
     let test = |factor: f64| {
-        let scaled = values.iter().map(|value| value * factor);
-        let series = OverlappingSeries::new(scaled, NonZeroUsize::new(10).expect("a horizon")).expect("finite");
+        let scaled: Vec<f64> = values.iter().map(|value| value * factor).collect();
+        let windows = Windows::of_horizon(scaled.len(), NonZeroUsize::new(10).expect("a horizon"));
+        let series = OverlappingSeries::new(scaled, windows);
         series.cosine_test().expect("twenty windows")
     };
     let (plain, opposite, large) = (test(1.0), test(-1.0), test(8.0));
@@ -103,22 +100,6 @@ fn a_test_of_a_mean_follows_its_sign_and_not_its_scale() {
     // The interval holds zero if and only if the p-value is above 5 %.
     assert_eq!(plain.interval.contains(0.0), plain.p > 1.0 - CONFIDENCE);
     near(2.0 * normal_tail(plain.z().abs()), plain.p, 1e-15);
-}
-
-/// Values on either side of a gap are farther apart: a series with gaps is tested as the one without them.
-#[test]
-fn dates_without_a_value_are_left_out() {
-    let values: Vec<f64> = (0..60).map(|date| f64::from(date * date % 17)).collect();
-    let gaps = values.iter().enumerate().flat_map(|(date, value)| {
-        let gap = (date % 7 == 0).then_some(None);
-        gap.into_iter().chain([Some(*value)])
-    });
-    let horizon = NonZeroUsize::new(3).expect("a horizon");
-    let with_gaps = OverlappingSeries::new(gaps, horizon).expect("finite");
-    let without = OverlappingSeries::new(values.iter().copied(), horizon).expect("finite");
-    assert_eq!(with_gaps.windows().whole(), 20);
-    assert_eq!(with_gaps.cosine_test(), without.cosine_test());
-    assert_eq!(with_gaps.disjoint_test().map(|test| test.observations), Ok(20));
 }
 
 #[test]
@@ -153,35 +134,6 @@ fn isotonic_regression_is_the_largest_of_the_smallest_means() {
             near(fitted, (0..=index).map(smallest).fold(f64::NEG_INFINITY, f64::max), 1e-12);
         }
     }
-}
-
-#[test]
-fn clusters_of_one_case_make_the_sign_test() {
-    for (gained, lost) in [(1, 0), (7, 7), (30, 12), (3, 90)] {
-        let gains: Vec<i64> = (0..gained).map(|_| 1).chain((0..lost).map(|_| -1)).chain([0, 0]).collect();
-        let test = clustered_sign_test(&gains).expect("clusters");
-        assert_eq!((test.balanced, test.clusters, test.net), (2, gained + lost, gained as i64 - lost as i64));
-        near(test.p, sign_test(gained, lost).expect("cases"), 1e-12);
-    }
-}
-
-/// Clusters that are too large to count every flip are too many for one to matter: the normal distribution is near.
-#[test]
-fn random_flips_stand_for_all_where_those_are_too_many() {
-    let mut random = Random::new(8);
-    let gains: Vec<i64> = (0..300).map(|_| (random.normal() * 6_000.0 + 1_000.0).round() as i64).collect();
-    let sampled = clustered_sign_test(&gains).expect("clusters");
-    assert_eq!(sampled.flips, Flips::Sampled(20_000));
-    // A hundredth of each is few enough, and nearly as far from zero.
-    let hundredths: Vec<i64> = gains.iter().map(|gain| (*gain as f64 / 100.0).round() as i64).collect();
-    let exact = clustered_sign_test(&hundredths).expect("clusters");
-    assert_eq!(exact.flips, Flips::All);
-    near(sampled.p, exact.p, 0.01);
-    assert!((0.001..0.5).contains(&exact.p), "{}", exact.p);
-    assert_eq!(clustered_sign_test(&gains), Some(sampled));
-    // Two clusters of any size: both flips that are as far from zero, of four.
-    let two = clustered_sign_test(&[1 << 40, 1 << 41]).expect("clusters");
-    near(two.p, 0.5, 0.01);
 }
 
 /// The example of CORP's paper in small: its parts add up, and no forecast that is monotone in the given one is better

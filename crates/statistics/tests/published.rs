@@ -5,12 +5,8 @@
     reason = "a test fails by panicking, also outside of the function that is marked as one"
 )]
 
-use std::num::NonZeroUsize;
-
-use bellwether_statistics::mean::hac_lags;
 use bellwether_statistics::multiple::{benjamini_hochberg, expected_best, holm};
-use bellwether_statistics::quantiles::relative_to_mean;
-use bellwether_statistics::{Estimator, OverlappingSeries, rank_correlation};
+use bellwether_statistics::rank_correlation;
 
 #[track_caller]
 fn near(value: f64, expected: f64, tolerance: f64) {
@@ -23,10 +19,6 @@ fn all_near(values: &[f64], expected: &[f64], tolerance: f64) {
     for (&value, &expected) in values.iter().zip(expected) {
         near(value, expected, tolerance);
     }
-}
-
-fn at_least_one(number: usize) -> NonZeroUsize {
-    NonZeroUsize::new(number).unwrap()
 }
 
 /// alphalens-reloaded, tests/test_performance.py, `test_information_coefficient`; groups are the halves.
@@ -46,16 +38,6 @@ fn the_correlation_by_date_is_that_of_alphalens() {
 fn ranks_with_ties_are_those_of_numerai() {
     let up_down = [1.0, 0.0, 1.0, 0.0, 1.0];
     assert_eq!(rank_correlation(&[0.0, 1.0, 2.0, 3.0, 4.0], &up_down), Some(0.0));
-}
-
-/// ml4t/diagnostic, tests/test_evaluation/test_ic_hac_correctness.py.
-#[test]
-fn lags_are_those_of_ml4t() {
-    for (observations, horizon, lags) in
-        [(100, 1, 4), (252, 1, 4), (500, 1, 5), (1_000, 1, 6), (4_989, 63, 62), (20, 63, 10)]
-    {
-        assert_eq!(hac_lags(observations, at_least_one(horizon)), lags, "{observations} dates, horizon {horizon}");
-    }
 }
 
 /// R's multtest, by statsmodels/stats/tests/test_multi.py: `res_multtest1`, raw p-value, Holm, BH.
@@ -132,58 +114,17 @@ fn benjamini_and_hochberg_reject_four_of_fifteen() {
     assert_eq!(benjamini_hochberg(&p).iter().filter(|p| **p <= 0.05).count(), 4);
 }
 
-/// By the formula of Bailey and López de Prado.
+/// The mean of the largest size of N normal numbers: of two, 2/√π; the others by scipy's quadrature.
 #[test]
-fn the_best_of_many_is_expected_where_published() {
-    for (tests, expected) in [(10.0, 1.57), (36.0, 2.15), (108.0, 2.56), (324.0, 2.92)] {
-        near(expected_best(tests), expected, 0.005);
+fn the_best_of_many_is_expected_where_quadrature_puts_it() {
+    near(expected_best(2.0), 2.0 / std::f64::consts::PI.sqrt(), 1e-9);
+    for (tests, expected) in [
+        (1.0, 0.797_884_560_802_865_4),
+        (6.0, 1.653_996_311_254_828_8),
+        (14.3, 2.031_281_049_948_491_5),
+        (48.0, 2.495_066_863_044_782_8),
+        (108.0, 2.772_293_129_512_443_8),
+    ] {
+        near(expected_best(tests), expected, 1e-7);
     }
-    near(expected_best(10.0) * 0.1_f64.sqrt(), 0.498, 0.0005);
-}
-
-#[test]
-fn values_relative_to_their_mean_add_up_to_zero() {
-    all_near(&relative_to_mean(&[1.0, 2.0, 6.0]), &[-2.0, -1.0, 3.0], 1e-15);
-}
-
-/// What a regression explains with, and what it explains.
-type Row = ([f64; 3], f64);
-
-/// The influence of each quarter on the intercept of a regression of growth in investment on growth and real interest.
-fn influence_on_intercept() -> Vec<f64> {
-    let quarters: Vec<[f64; 3]> = include_str!("macrodata.txt")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(|line| line.split(' ').map(|number| number.parse().unwrap()).collect::<Vec<f64>>().try_into().unwrap())
-        .collect();
-    let growth = |pair: &[[f64; 3]], column: usize| 400.0 * (pair[1][column].ln() - pair[0][column].ln());
-    let rows: Vec<Row> =
-        quarters.windows(2).map(|pair| ([1.0, growth(pair, 0), pair[0][2]], growth(pair, 1))).collect();
-    // The normal equations by Cramer's rule, for the intercept's row of the inverse and for the coefficients.
-    let sum = |f: &dyn Fn(&Row) -> f64| rows.iter().map(f).sum::<f64>();
-    let gram: [[f64; 3]; 3] = std::array::from_fn(|i| std::array::from_fn(|j| sum(&|row| row.0[i] * row.0[j])));
-    let minor = |i: usize, j: usize| {
-        let at = |k: usize, l: usize| gram[(i + k) % 3][(j + l) % 3];
-        at(1, 1) * at(2, 2) - at(1, 2) * at(2, 1)
-    };
-    let determinant: f64 = (0..3).map(|j| gram[0][j] * minor(0, j)).sum();
-    let inverse: [[f64; 3]; 3] = std::array::from_fn(|i| std::array::from_fn(|j| minor(j, i) / determinant));
-    let moments: [f64; 3] = std::array::from_fn(|i| sum(&|row| row.0[i] * row.1));
-    let times = |row: &[f64; 3], x: &[f64; 3]| row.iter().zip(x).map(|(a, b)| a * b).sum::<f64>();
-    let coefficients: [f64; 3] = std::array::from_fn(|i| times(&inverse[i], &moments));
-    rows.iter().map(|(x, y)| times(&inverse[0], x) * (y - times(&coefficients, x))).collect()
-}
-
-/// R's sandwich with four lags and without correction for small samples, by statsmodels/stats/tests/test_sandwich.py,
-/// `test_hac_simple`: the variance of an intercept is that of the sum of the influences on it.
-#[test]
-fn the_variance_of_newey_and_west_is_that_of_sandwich() {
-    let influence = influence_on_intercept();
-    let count = influence.len() as f64;
-    let series = OverlappingSeries::new(influence.iter().map(|value| value * count), NonZeroUsize::MIN).unwrap();
-    let test = series.newey_west_test().unwrap();
-    assert_eq!(test.estimator, Estimator::NeweyWest { lags: 4 });
-    near(test.standard_error.powi(2), 1.385_551_290_884_013_7, 1e-11);
-    // With the correction for three coefficients.
-    near(test.standard_error.powi(2) * count / (count - 3.0), 1.406_438_998_786_788, 1e-11);
 }

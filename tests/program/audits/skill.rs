@@ -322,13 +322,14 @@ fn no_close_before_the_signal_counts(vendor: &Vendor, answer: &Value) {
 
 fn text_fits_a_terminal(place: &Place) {
     let text = place.run(["audit", "skill", "it"]).expect_success().stdout;
-    assert!(text.lines().next().is_some_and(|line| line.contains(" of the history was witnessed: ")), "{text}");
-    for what in ["correlation", "came true", "rewritten", "hindsight", "BLAKE3", "left out"] {
+    assert!(text.lines().next().is_some_and(|line| line.contains("signals were seen when published")), "{text}");
+    for what in ["correlation", "witnessed", "rewritten", "by luck", "gone", "BLAKE3", "left out"] {
         assert!(text.contains(what), "{what}: {text}");
     }
     let longest = |text: &str| text.lines().map(|line| line.chars().count()).max();
     assert!(longest(&text) <= Some(100), "{text}");
-    let groups = ["audit", "skill", "it", "--by", "lag,year,sector,news", "--from", "2026-04-20T12:00:00Z"];
+    let by = "lag,year,sector,news,neutral,feature,hits,fifths,confidence";
+    let groups = ["audit", "skill", "it", "--by", by, "--from", "2026-04-20T12:00:00Z"];
     let text = place.run(groups).expect_success().stdout;
     for what in [
         "by lag",
@@ -342,6 +343,12 @@ fn text_fits_a_terminal(place: &Place) {
         "since then",
         "feature",
         "news_mean_5d 1m",
+        "in sectors",
+        "given beta",
+        "given signal",
+        "came true",
+        "turnover",
+        "Brier score",
     ] {
         assert!(text.contains(what), "{what}: {text}");
     }
@@ -356,21 +363,10 @@ fn the_report_says_what_the_audit_says(place: &Place, found: &Value) {
         fs::read_to_string(place.file("report.html")).expect("a page")
     };
     let measured = page(place);
-    let dates = |pair: &&Value| [0, 1].map(|state| pair["measures"][state]["dates"].as_u64());
-    // Of pairs with as many dates, the first.
-    let pairs = found["pairs"].as_array().expect("pairs").iter().rev();
-    let lead = pairs.max_by_key(dates).expect("a pair");
-    let said = |state: usize| {
-        let measure = &lead["measures"][state];
-        let number = |value: &Value| format!("{:.3}", value.as_f64().expect("a number"));
-        let test = &measure["test"];
-        let interval = format!(" ({} to {})", number(&test["lower"]), number(&test["upper"]));
-        format!("{}{}", number(&measure["correlation"]), if test.is_null() { String::new() } else { interval })
-    };
-    let finding = format!("ranked returns at {} when it was published, and at {} in today", said(0), said(1));
+    let finding = found["verdict"][0].as_str().expect("a sentence").trim_end_matches('.');
     let text =
         place.run(["report", "--text", "it"]).expect_success().stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains(&finding), "{finding}: {text}");
+    assert!(text.contains(finding), "{finding}: {text}");
     for what in [
         "id=\"skill\"",
         "plot-skill-",
@@ -567,12 +563,14 @@ impl TwoDays {
                     Some(format!("{{\"date\":\"{date}{time}\",\"signal\":\"{signal}\",\"confidence\":{confidence}}}"))
                 };
                 let entries: Vec<String> = dates.iter().enumerate().filter_map(entry).collect();
-                format!(
+                let history = format!(
                     "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"1d\",\"predictions\":[{}]}}",
                     entries.join(",")
-                )
+                );
+                (!entries.is_empty()).then_some(history)
             };
-            let answer: Vec<String> = ["AA", "BB", "CC", "DD", "EE"].into_iter().enumerate().map(history).collect();
+            let tickers = ["AA", "BB", "CC", "DD", "EE"].into_iter().enumerate();
+            let answer: Vec<String> = tickers.filter_map(history).collect();
             json("200 OK", &format!("{{{}}}", answer.join(",")))
         });
         let days = Self { place: Place::new(), service };
@@ -597,7 +595,7 @@ impl TwoDays {
     fn text(&self, rest: &str) -> String {
         format!(
             "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = \"energy\"\nperiods = \"1d\"\n[rejects]\nmax_share = 1\n\
-             [checks]\ndates = \"warn\"\nrewritten = 1\nrewritten_series = 1\n[prices]\nfile = \"closes.csv\"\n[dataset]\nkind = \"signals\"\n{rest}",
+             [checks]\ndates = \"warn\"\nuniverse = 1\nrewritten = 1\nrewritten_series = 1\n[prices]\nfile = \"closes.csv\"\n[dataset]\nkind = \"signals\"\n{rest}",
             self.service.source(),
             self.place.file("key")
         )
@@ -688,4 +686,89 @@ fn signals_that_were_seen_at_once_have_one_window() {
     );
     assert_eq!((&published["refusal"]["reason"], &published["test"]), (&"too_short".into(), &Value::Null));
     assert_eq!((&today["horizon"], &today["windows"]), (&20.into(), &1.into()));
+}
+
+#[test]
+fn a_name_that_is_no_longer_listed_counts_in_what_was_published_alone() {
+    let says = |ticker: &str, date: &str, is_later: bool| {
+        (date >= "2026" && !(is_later && ticker == "EE")).then_some(if date < "2026-01-10" { "buy" } else { "sell" })
+    };
+    let found = TwoDays::of(says).audit("");
+    let pair = &found["pairs"][0];
+    let gone = ["signals", "names", "names_delisted"].map(|name| pair["gone"][name].as_u64());
+    assert_eq!(gone, [20, 1, 1].map(Some));
+    assert_eq!((&pair["rewritten"]["removed"], &pair["rewritten"]["matched"]), (&20.into(), &80.into()));
+    let thin = |state: usize| pair["measures"][state]["thin_dates"].as_u64();
+    // Five names were published on each of the last days; four are listed today.
+    assert_eq!((thin(0), thin(1), &pair["measures"][0]["names"]), (Some(0), Some(20), &5.0.into()));
+    // The price of the day after says what became of them: the votes against them are on the days before the 21st.
+    assert_eq!(
+        found["hindsight"]["withdrawn"]
+            .as_u64()
+            .zip(found["hindsight"]["even"].as_u64())
+            .map(|(one, other)| one + other),
+        Some(15)
+    );
+    let verdict = found["verdict"].as_array().expect("sentences");
+    assert!(
+        verdict.iter().any(|said| said.as_str().is_some_and(|said| said.contains("1 name is no longer listed"))),
+        "{verdict:?}"
+    );
+}
+
+#[test]
+fn a_late_vendor_is_seen_late_and_entered_after_it_was_seen() {
+    let today = Arc::new(Mutex::new(day(2026, 1, 5)));
+    let now = Arc::clone(&today);
+    // Each evening it adds the signal of four weekdays before.
+    let service = Scripted::of_histories(move |_| {
+        let until = *now.lock().expect("no test panicked") - Days::new(5);
+        let history = |(place, ticker): (usize, &str)| {
+            let entries = weekdays(day(2025, 12, 1), until).into_iter().enumerate().map(|(number, date)| {
+                let confidence = 0.5 + ((7 * place + 3 * number) % 11) as f64 / 25.0;
+                format!("{{\"date\":\"{date}\",\"signal\":\"buy\",\"confidence\":{confidence}}}")
+            });
+            format!(
+                "\"{ticker}\":{{\"ticker\":\"{ticker}\",\"regime\":\"neutral\",\"period\":\"1d\",\"predictions\":[{}]}}",
+                entries.collect::<Vec<_>>().join(",")
+            )
+        };
+        let tickers = ["AA", "BB", "CC", "DD", "EE"].into_iter().enumerate();
+        json("200 OK", &format!("{{{}}}", tickers.map(history).collect::<Vec<_>>().join(",")))
+    });
+    let place = Place::new();
+    fs::write(place.file("key"), "scripted").expect("a key");
+    let text = format!(
+        "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = \"energy\"\nperiods = \"1d\"\n[dataset]\nkind = \"signals\"\n\
+         [prices]\nfile = \"closes.csv\"\n",
+        service.source(),
+        place.file("key")
+    );
+    let evenings = weekdays(day(2026, 1, 5), day(2026, 1, 24));
+    for evening_of in &evenings {
+        *today.lock().expect("no test panicked") = *evening_of;
+        let plan = Plan::of(DefinitionFile::new("it.toml".into(), text.clone()).expect("a name")).expect("a plan");
+        let options = Options { clock: Clock::Fixed(evening(*evening_of)), ..Options::new(place.file("output")) };
+        Runtime::new().expect("a runtime").block_on(run(plan, options)).expect("a run");
+    }
+    let closes: Vec<String> = ["AA", "BB", "CC", "DD", "EE"]
+        .iter()
+        .enumerate()
+        .flat_map(|(place, ticker)| {
+            let days = weekdays(day(2025, 12, 1), day(2026, 3, 1)).into_iter().enumerate();
+            days.map(move |(number, day)| format!("{ticker},{day},{}", 50 + (place * 31 + number * 17) % 23))
+        })
+        .collect();
+    fs::write(place.file("closes.csv"), format!("ticker,date,close\n{}\n", closes.join("\n"))).expect("prices");
+    place.define("it", &text);
+    let found = place.run(["audit", "skill", "it", "--json"]).expect_success().stdout;
+    let found: Value = serde_json::from_str(&found).expect("JSON");
+    // What the first answer had was backfilled; every evening after it brought a weekday, but on Mondays none.
+    let dates = weekdays(day(2025, 12, 31), day(2026, 1, 18)).len() as u64;
+    assert_eq!((&found["signals"]["live"], &found["signals"]["late"]), (&0.into(), &(5 * dates).into()), "{found}");
+    assert!(found["witnessed"].as_f64() > Some(0.2));
+    // They are entered when they were seen: those of a Friday on Thursday, with the window of a day of its own.
+    assert_eq!(found["pairs"][0]["measures"][0]["dates"], dates);
+    let text = place.run(["audit", "skill", "it"]).expect_success().stdout;
+    assert!(text.contains("later than `live_within`"), "{text}");
 }

@@ -161,12 +161,12 @@ fn measure() -> Vec<Meaning> {
         Meaning::unless("the row is of all dates or a group", "the date of the signals", DATE),
         Meaning::unless(
             "the row is of a date or of all dates",
-            "what the group is by: `lag`, `year`, `sector`, `news`, or `given` for what a feature adds",
+            "what the group is by: `lag`, `year`, `sector`, `news`, `within` sectors, or `given` beta or the signal",
             "sector",
         ),
         Meaning::unless(
             "the row is of a date or of all dates",
-            "the group: a lag, a year, a sector, a window and its number of articles, or `signal`, beside which a feature is measured",
+            "the group: a lag, a year, a sector, a window and its number of articles, `sectors`, `beta`, or `signal`, beside which a feature is measured",
             "7d 3-9",
         ),
         Meaning::unless(
@@ -195,7 +195,7 @@ fn measure() -> Vec<Meaning> {
     ] {
         meanings.extend([
             Meaning::unless(sides, format!("the {which}"), "78").in_unit("signals"),
-            Meaning::unless(sides, format!("the {which} that came true, relative to the mean of the date"), "41")
+            Meaning::unless(sides, format!("the {which} that came true, relative to the median of the date"), "41")
                 .in_unit("signals"),
             Meaning::unless(
                 "the row is of a feature or a group, or there are none",

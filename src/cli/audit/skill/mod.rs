@@ -5,7 +5,7 @@ mod groups;
 use std::path::PathBuf;
 
 use bellwether::audit::skill::{
-    self, Best, FeatureMeasure, Measure, PairSkill, RankMeasure, SignalCounts, State, WhenMissing,
+    self, Best, Gone, Hindsight, Measure, PairSkill, RankMeasure, SignalCounts, State, WhenMissing,
 };
 use bellwether::project::Project;
 use bellwether::run::{PriceInput, SkillOptions, audit_skill};
@@ -16,16 +16,21 @@ use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
 use super::typed::{instant, plan_of};
 use crate::cli::outcome::Result;
+use crate::cli::wrap::wrap;
 use groups::Grouping;
 
 /// Rows of the tables that are shown without `--all`.
 const SHOWN: usize = 27;
 
+/// The columns of the text.
+const COLUMNS: usize = 100;
+
 /// Measure whether signals predicted: as they were published, as they stand today, and what was rewritten in between.
 ///
 /// For each pair of period and regime, the confidence (negative for a sell) is ranked against the return over the horizon
 /// of the period, date by date. A signal is entered at the first close after it was seen; a backfilled one, a
-/// session after its date. Prices are named here or in the definition; the demo has its own.
+/// session after its date. Prices are named here or in the definition; the demo has its own. The verdict comes first, then a
+/// table of the pairs.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -53,9 +58,7 @@ pub(super) struct Skill {
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Option<DateTime<Utc>>,
 
-    /// Show the correlations by lag, by year, by sector or by the number of articles as well.
-    ///
-    /// A lag is one horizon after the other.
+    /// Show further tables as well, such as the correlations by lag, one horizon after the other.
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     by: Vec<Grouping>,
 
@@ -97,26 +100,29 @@ pub fn skill_in_words(found: &skill::Skill) -> String {
 }
 
 fn describe(found: &skill::Skill, groupings: &[Grouping], limit: RowLimit) -> String {
-    let mut text = of_history(found);
-    text.push_str(&of_prices(found));
-    if found.pairs.iter().all(|pair| pair.measures.iter().all(|measure| measure.ranks.dates == 0)) {
+    let mut text = String::new();
+    found.verdict.iter().for_each(|said| text.push_str(&format!("{}\n", wrap(said, 0, Some(COLUMNS)))));
+    if found.pairs.iter().any(|pair| pair.measures.iter().any(|measure| measure.ranks.dates > 0)) {
+        text.push_str(&format!("\n{}", correlations(found, limit)));
+        if found.pairs.iter().flat_map(|pair| &pair.measures).any(|of| of.ranks.dates > 0 && of.ranks.test.is_none()) {
+            text.push_str("No verdict where there are too few windows that do not overlap, or nothing differs.\n");
+        }
+        let shown = |best: &&Best| best.state != State::Difference && best.feature.is_none();
+        found.best.iter().filter(shown).for_each(|best| text.push_str(&of_best(best)));
+    } else {
         text.push_str("\nNothing to measure: no date has five signals with a complete return.\n");
-        return text;
     }
-    text.push_str(&format!("\n{}", correlations(found, limit)));
-    for table in [features(found, limit), partial(found, limit)].into_iter().flatten() {
+    text.push_str(&format!("\n{}{}", of_history(found), of_prices(found)));
+    text.push_str(&of_hindsight(&found.hindsight));
+    text.push_str(&of_gone(&found.gone));
+    let mut groupings = groupings.to_vec();
+    if found.from.is_some() && !groupings.contains(&Grouping::Rewriting) {
+        groupings.push(Grouping::Rewriting);
+    }
+    for by in groupings {
+        let table = by.table(found, limit).to_string();
         text.push_str(&format!("\n{table}"));
     }
-    if all_ranks(found).any(|ranks| ranks.dates > 0 && ranks.test.is_none()) {
-        text.push_str("No verdict where there are too few windows that do not overlap, or nothing differs.\n");
-    }
-    found.best.iter().filter(|best| best.state != State::Difference).for_each(|best| text.push_str(&of_best(best)));
-    groupings.iter().for_each(|by| text.push_str(&format!("\n{}", by.table(found, limit))));
-    text.push_str(&format!("\n{}", returns(found, limit)));
-    for table in [confidences(found, limit), rewrites_table(found, limit)].into_iter().flatten() {
-        text.push_str(&format!("\n{table}"));
-    }
-    text.push_str(&format!("\n{}", of_hindsight(found)));
     text
 }
 
@@ -125,6 +131,7 @@ fn of_history(found: &skill::Skill) -> String {
     let SignalCounts {
         all,
         live,
+        late,
         measured,
         unclear,
         same_day,
@@ -133,17 +140,21 @@ fn of_history(found: &skill::Skill) -> String {
         without_price,
         without_id,
         across_names,
+        ended,
         ..
     } = found.signals;
     let mut text = format!(
-        "{} of the history was witnessed: {} of {}, seen within {}\n",
-        portion(live, all - same_day),
+        "witnessed {} of the history: {} of {}, seen within {}\n",
+        portion(live + late, all - same_day),
         group_digits(live),
         count_of(all - same_day, "signal", "signals"),
         found.live_within,
     );
-    if live == 0 && all > 0 {
-        text.push_str("How it was published is not known: this is how the service tells it today.\n");
+    if late > 0 {
+        text.push_str(&format!(
+            "          and {} later than `live_within`, but new to an answer that came within it after the one before\n",
+            group_digits(late)
+        ));
     }
     let left_out = [
         (incomplete, "whose horizon is not over"),
@@ -159,7 +170,7 @@ fn of_history(found: &skill::Skill) -> String {
         .map(|(count, what)| format!("{} {what}", group_digits(count)))
         .collect();
     let left_out = if left_out.is_empty() { "none".to_owned() } else { left_out.join(", ") };
-    text.push_str(&format!("\nmeasured  {}\nleft out  {left_out}\n", count_of(measured, "signal", "signals")));
+    text.push_str(&format!("measured  {}\nleft out  {left_out}\n", count_of(measured, "signal", "signals")));
     if let Some(worst) = found.worst_day {
         text.push_str(&format!(
             "          most without a price on {}: {} of {}\n",
@@ -167,6 +178,10 @@ fn of_history(found: &skill::Skill) -> String {
             group_digits(worst.without_price),
             group_digits(worst.signals)
         ));
+    }
+    if ended > 0 {
+        let returns = count_of(ended, "return ends", "returns end");
+        text.push_str(&format!("delisted  {returns} with the last close of a name, before the horizon was over\n"));
     }
     if across_names > 0 {
         text.push_str(&format!(
@@ -214,12 +229,6 @@ fn of_prices(found: &skill::Skill) -> String {
     text + &format!("entry     at the first close after a signal was seen; a backfilled one {entry}\n")
 }
 
-/// The rank correlations of all pairs and features.
-fn all_ranks(found: &skill::Skill) -> impl Iterator<Item = &RankMeasure> {
-    let of_pairs = found.pairs.iter().flat_map(|pair| &pair.measures).map(|measure| &measure.ranks);
-    of_pairs.chain(found.features.iter().flat_map(|feature| &feature.measures).map(|measure| &measure.ranks))
-}
-
 /// The measures with any date, with the name of their pair.
 fn measures(found: &skill::Skill) -> impl Iterator<Item = (String, &Measure)> {
     let of_pair = |pair: &'_ PairSkill| format!("{} {}", pair.period, pair.regime);
@@ -229,56 +238,18 @@ fn measures(found: &skill::Skill) -> impl Iterator<Item = (String, &Measure)> {
 }
 
 fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
-    let heads = ["correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH", "disjoint"];
+    let heads = ["correlation", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "sectors", "cost"];
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
-        let disjoint = measure.ranks.disjoint.as_ref().map(|test| test.p);
         let mut cells = correlation(pair, measure.state, &measure.ranks);
-        cells.push(disjoint.map_or_else(none, p_value));
+        cells.pop();
+        let within = measure.ranks.within_sectors.as_ref().and_then(|within| within.correlation);
+        cells.push(within.map_or_else(none, |mean| round(mean, 4)));
+        cells.push(measure.break_even.map_or_else(none, |cost| format!("{} bp", round(10_000.0 * cost, 0))));
         cells
     };
     table.rest(measures(found).map(row).collect::<Vec<_>>().into_iter(), limit);
     table
-}
-
-/// The features of the news; none if nothing is measured of them.
-fn features(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
-    let measured = of_features(found).filter(|(_, measure)| measure.ranks.dates > 0);
-    let rows: Vec<Vec<String>> =
-        measured.map(|(name, measure)| correlation(name, measure.state, &measure.ranks)).collect();
-    let is_any = !rows.is_empty();
-    let mut table = Aligned::new(2, ["feature", "", "dates", "windows", "mean", "95 % interval", "p", "Holm", "BH"]);
-    table.rest(rows.into_iter(), limit);
-    is_any.then_some(table)
-}
-
-/// What the features of the news add to the signal; none if nothing is measured of that.
-fn partial(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
-    let row = |(name, measure): (String, &FeatureMeasure)| {
-        let partial = measure.partial.as_ref().filter(|partial| partial.dates > 0)?;
-        let test = partial.test.as_ref();
-        Some(vec![
-            name,
-            measure.state.as_str().to_owned(),
-            group_digits(partial.dates),
-            group_digits(partial.windows),
-            partial.correlation.map_or_else(none, |mean| round(mean, 4)),
-            test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)),
-            test.map_or_else(none, |test| p_value(test.p)),
-        ])
-    };
-    let rows: Vec<Vec<String>> = of_features(found).filter_map(row).collect();
-    let is_any = !rows.is_empty();
-    let mut table = Aligned::new(2, ["given the signal", "", "dates", "windows", "mean", "95 % interval", "p"]);
-    table.rest(rows.into_iter(), limit);
-    is_any.then_some(table)
-}
-
-/// The measures of the features, with the name of each and its period.
-fn of_features(found: &skill::Skill) -> impl Iterator<Item = (String, &FeatureMeasure)> {
-    found.features.iter().flat_map(|feature| {
-        feature.measures.iter().map(move |measure| (format!("{} {}", feature.feature, feature.period), measure))
-    })
 }
 
 /// The row of a rank correlation.
@@ -295,60 +266,6 @@ fn correlation(name: String, state: State, ranks: &RankMeasure) -> Vec<String> {
 /// An interval of a mean rank correlation.
 fn interval(lower: f64, upper: f64) -> String {
     format!("{} to {}", round(lower, 3), round(upper, 3))
-}
-
-fn returns(found: &skill::Skill, limit: RowLimit) -> Aligned {
-    let heads = ["came true", "", "buys", "after", "sells", "after", "surest", "after", "spread", "flips"];
-    let mut table = Aligned::new(2, heads);
-    let row = |(pair, measure): (String, &Measure)| {
-        let mut cells = vec![pair, measure.state.as_str().to_owned()];
-        for of in [measure.buys, measure.sells, measure.confident] {
-            cells.extend([of.hit_rate.map_or_else(none, percent), of.side.excess.map_or_else(none, in_percent)]);
-        }
-        let flips = measure.flips.map_or_else(none, percent);
-        cells.extend([measure.spread.map_or_else(none, in_percent), flips]);
-        cells
-    };
-    let rows = measures(found).filter(|(_, measure)| measure.state != State::Difference).map(row);
-    table.rest(rows.collect::<Vec<_>>().into_iter(), limit);
-    table
-}
-
-/// Whether confidences are probabilities; none if none could be one.
-fn confidences(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
-    let heads = ["confidence", "", "Brier score", "miscalibration", "discrimination", "uncertainty"];
-    let mut table = Aligned::new(2, heads);
-    let row = |(pair, measure): (String, &Measure)| {
-        let found = measure.confidence.as_ref()?;
-        let numbers = [found.brier, found.miscalibration, found.discrimination, found.uncertainty];
-        let mut cells = vec![pair, measure.state.as_str().to_owned()];
-        cells.extend(numbers.map(|number| round(number, 4)));
-        Some(cells)
-    };
-    let rows: Vec<Vec<String>> = measures(found).filter_map(row).collect();
-    let is_any = !rows.is_empty();
-    table.rest(rows.into_iter(), limit);
-    is_any.then_some(table)
-}
-
-fn rewrites_table(found: &skill::Skill, limit: RowLimit) -> Option<Aligned> {
-    let since = if found.from.is_some() { "since then" } else { "rewritten" };
-    let heads = [since, "matched", "altered", "removed", "added", "mean", "altered", "removed", "added", "today"];
-    let mut table = Aligned::new(1, heads);
-    let changed =
-        found.pairs.iter().filter(|pair| pair.rewritten.altered + pair.rewritten.removed + pair.rewritten.added > 0);
-    let row = |pair: &PairSkill| {
-        let kinds = &pair.rewritten;
-        let mut cells = vec![format!("{} {}", pair.period, pair.regime)];
-        cells.extend([kinds.matched, kinds.altered, kinds.removed, kinds.added].map(group_digits));
-        let means = [kinds.base, kinds.with_altered, kinds.without_removed, kinds.with_added, kinds.today];
-        cells.extend(means.map(|mean| mean.mean().map_or_else(none, |mean| round(mean, 4))));
-        cells
-    };
-    let rows: Vec<Vec<String>> = changed.map(row).collect();
-    let is_any = !rows.is_empty();
-    table.rest(rows.into_iter(), limit);
-    is_any.then_some(table)
 }
 
 fn of_best(best: &Best) -> String {
@@ -372,29 +289,49 @@ fn of_best(best: &Best) -> String {
     )
 }
 
-fn of_hindsight(found: &skill::Skill) -> String {
-    let hindsight = &found.hindsight;
-    let Some(share) = hindsight.share else {
-        return "hindsight  no signal turned after its horizon was over\n".to_owned();
+fn of_hindsight(hindsight: &Hindsight) -> String {
+    let (Some(share), Some(luck)) = (hindsight.share, hindsight.luck) else {
+        return "rewritten nothing once part of the return was known\n".to_owned();
     };
-    let by_date = hindsight.test.map_or_else(none, |test| p_value(test.p));
-    let clustered = hindsight.p_clustered.map_or_else(none, p_value);
+    let kinds = [
+        (hindsight.turned, "turned"),
+        (hindsight.weakened, "weakened"),
+        (hindsight.strengthened, "strengthened"),
+        (hindsight.withdrawn, "withdrawn"),
+        (hindsight.restored, "listed again"),
+    ];
+    let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
+    let kinds: Vec<String> = kinds.map(|(count, what)| format!("{} {what}", group_digits(count))).collect();
     let mut text = format!(
-        "hindsight  {} after the horizon was over, {} of them to where the price went: {}\n           \
-         p {by_date} by date, {clustered} with windows of {} as clusters; half is an honest correction\n",
-        count_of(hindsight.turned, "signal turned", "signals turned"),
-        group_digits(hindsight.agree),
+        "rewritten {} once part of the return was known: {}\n          {} agree with it, {} would by luck; p {} by date\n",
+        count_of(hindsight.rewrites, "signal", "signals"),
+        kinds.join(", "),
         percent(share),
-        count_of(hindsight.cluster_days, "day", "days"),
+        percent(luck),
+        hindsight.test.map_or_else(none, |test| p_value(test.p)),
     );
     if let Some(share) = hindsight.live_after_share {
         text.push_str(&format!(
-            "           of {} published live since, {} came true\n",
+            "          of {} published since, {} came true\n",
             count_of(hindsight.live_after, "signal", "signals"),
             percent(share)
         ));
     }
     text
+}
+
+fn of_gone(gone: &Gone) -> String {
+    let (Some(value), Some(excess)) = (gone.mean_return, gone.excess) else { return String::new() };
+    let signals = count_of(gone.signals, "measured signal", "measured signals");
+    let names = match gone.names_delisted {
+        0 => String::new(),
+        count => format!(", {} wholly", count_of(count, "name", "names")),
+    };
+    format!(
+        "gone      {signals} no longer listed{names}: they returned {}, {} relative to the mean\n",
+        in_percent(value),
+        in_percent(excess)
+    )
 }
 
 fn none() -> String {

@@ -1,42 +1,44 @@
-//! The cells of a history that can be measured, sixteen bytes each, by pair of period and regime.
+//! The signals of a history that can be measured, twenty-four bytes each, by pair of period and regime.
 //!
-//! The archive has the histories ticker by ticker, and a correlation compares the tickers of a date: so all cells are
-//! held at once. Nearly all of them have never changed; the latest value of those that have stands apart.
+//! The archive has the histories ticker by ticker, and a correlation compares the tickers of a date: so all signals are
+//! held at once. What was rewritten makes *votes*, twelve bytes each: a vendor that takes a signal back, weakens, strengthens or
+//! turns it votes for one direction, when part of its return, or all of it, was known.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::AddAssign;
 
+use arrow::array::Array;
+use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SkillRules;
 use super::horizon::{DatedEntries, Exits, first_after};
-use super::observe::{Earlier, Observed};
 use super::prices::{Day, Prices, TickerPrices};
-use crate::archive::{Histories, History};
+use crate::archive::{Groups, Histories, History};
 use crate::audit::observed::ObservedColumns;
-use crate::audit::revisions::CoveredDates;
 use crate::audit::subject::Subject;
 use crate::freshness::fresh_until;
-use crate::interface::{Period, Regime, Ticker};
+use crate::interface::{Period, Regime, Signal, Ticker};
+use crate::tables::SeriesKey;
 use crate::time::MICROS_PER_DAY;
 
-/// First seen while its date was fresh.
-const LIVE: u16 = 1;
+/// Seen when it was published: while its date was fresh, or by an answer that came soon after one without it.
+const PUBLISHED: u16 = 1;
 /// No longer listed.
 const WITHDRAWN: u16 = 1 << 1;
-/// Its latest value is another one, which is among the changes.
-const ALTERED: u16 = 1 << 2;
 /// Added after earlier answers had covered its date without it.
-const LATE: u16 = 1 << 3;
-/// First published as a sell.
-const SELL: u16 = 1 << 4;
+const ADDED: u16 = 1 << 2;
+/// Its return ends with the last close of its name.
+const ENDED: u16 = 1 << 3;
 
-/// A cell with a complete return.
+/// A signal with a complete return.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ReturnCell {
-    /// The signed confidence as first published.
+pub(super) struct Cell {
+    /// The score as first published: the confidence, negative for a sell, even where it is zero.
     pub(super) first: f64,
+    /// The latest score; not a number if it is no longer listed.
+    pub(super) latest: f64,
     /// The number of its ticker, or of its id, among the prices.
     pub(super) ticker: u16,
     /// The days from the first session to its date.
@@ -46,43 +48,61 @@ pub(super) struct ReturnCell {
     marks: u16,
 }
 
-impl ReturnCell {
-    pub(super) fn is_live(&self) -> bool {
-        self.marks & LIVE != 0
+impl Cell {
+    pub(super) fn is_published(&self) -> bool {
+        self.marks & PUBLISHED != 0
     }
 
     pub(super) fn is_withdrawn(&self) -> bool {
         self.marks & WITHDRAWN != 0
     }
 
+    pub(super) fn is_added(&self) -> bool {
+        self.marks & ADDED != 0
+    }
+
     pub(super) fn is_altered(&self) -> bool {
-        self.marks & ALTERED != 0
+        !self.is_withdrawn() && self.first.to_bits() != self.latest.to_bits()
     }
 
-    pub(super) fn is_late(&self) -> bool {
-        self.marks & LATE != 0
-    }
-
-    pub(super) fn is_sell(&self) -> bool {
-        self.marks & SELL != 0
+    pub(super) fn has_turned(&self) -> bool {
+        !self.is_withdrawn() && is_sell(self.first) != is_sell(self.latest)
     }
 
     #[cfg(test)]
     pub(super) fn of_test(ticker: u16, day: u16, entry: u16) -> Self {
-        Self { first: 0.5, ticker, day, entry, marks: LIVE }
+        Self { first: 0.5, latest: 0.5, ticker, day, entry, marks: PUBLISHED }
     }
 }
 
-/// The latest value of a cell that changed.
+/// Whether a score is that of a sell.
+pub(super) fn is_sell(score: f64) -> bool {
+    score.is_sign_negative()
+}
+
+/// What a vendor did with a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rewrite {
+    Turned,
+    Weakened,
+    Strengthened,
+    Withdrawn,
+    /// Listed again.
+    Restored,
+}
+
+/// A signal that was rewritten once part of its return was known.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ChangedSignal {
+pub(super) struct Vote {
     pub(super) ticker: u16,
     pub(super) day: u16,
-    pub(super) is_sell: bool,
-    /// The day, in UTC, on which its latest direction was first seen.
-    pub(super) turned: Day,
-    /// The signed confidence.
-    pub(super) latest: f64,
+    /// The last session whose close was known before, at most that of the exit.
+    pub(super) known: u16,
+    /// The day, in UTC, on which it was seen.
+    pub(super) seen: Day,
+    /// Whether it was rewritten towards a buy.
+    pub(super) is_up: bool,
+    pub(super) rewrite: Rewrite,
 }
 
 /// What became of signals.
@@ -92,9 +112,12 @@ pub struct SignalCounts {
     pub all: u64,
     /// Those that were first seen while their date was fresh.
     pub live: u64,
+    /// Those that were first seen later, but soon after an answer that did not have them and ended before their date: the
+    /// vendor was late, and they count as published.
+    pub late: u64,
     /// Those that are measured.
     pub measured: u64,
-    /// Those of them that are live.
+    /// Those of them that were seen when they were published: live or late.
     pub measured_live: u64,
     /// Left out: without a direction or confidence.
     pub unclear: u64,
@@ -110,38 +133,43 @@ pub struct SignalCounts {
     pub without_id: u64,
     /// Those that are measured and whose return ends under another ticker of the same id.
     pub across_names: u64,
+    /// Those that are measured and whose return ends with the last close of their name, before the horizon was over.
+    pub ended: u64,
 }
 
 impl SignalCounts {
-    /// The share of the history that was seen while it was fresh.
+    /// The share of the history that was seen when it was published.
     pub(super) fn witnessed_share(&self) -> Option<f64> {
         let signals = self.all - self.same_day;
-        (signals > 0).then(|| self.live as f64 / signals as f64)
+        (signals > 0).then(|| (self.live + self.late) as f64 / signals as f64)
     }
 }
 
 impl AddAssign for SignalCounts {
     fn add_assign(&mut self, other: Self) {
-        self.all += other.all;
-        self.live += other.live;
-        self.measured += other.measured;
-        self.measured_live += other.measured_live;
-        self.unclear += other.unclear;
-        self.same_day += other.same_day;
-        self.before_prices += other.before_prices;
-        self.incomplete += other.incomplete;
-        self.without_price += other.without_price;
-        self.without_id += other.without_id;
-        self.across_names += other.across_names;
+        let sums = [
+            (&mut self.all, other.all),
+            (&mut self.live, other.live),
+            (&mut self.late, other.late),
+            (&mut self.measured, other.measured),
+            (&mut self.measured_live, other.measured_live),
+            (&mut self.unclear, other.unclear),
+            (&mut self.same_day, other.same_day),
+            (&mut self.before_prices, other.before_prices),
+            (&mut self.incomplete, other.incomplete),
+            (&mut self.without_price, other.without_price),
+            (&mut self.without_id, other.without_id),
+            (&mut self.across_names, other.across_names),
+            (&mut self.ended, other.ended),
+        ];
+        sums.into_iter().for_each(|(sum, count)| *sum += count);
     }
 }
 
 /// Successive signals of a ticker, and those that are the opposite of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FlipCounts {
-    /// Signals with one before.
     signals: u64,
-    /// Those that are its opposite.
     flipped: u64,
 }
 
@@ -159,23 +187,14 @@ impl FlipCounts {
     }
 }
 
-impl AddAssign for FlipCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.signals += other.signals;
-        self.flipped += other.flipped;
-    }
-}
-
-/// The cells of a pair.
+/// The signals of a pair.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PairCells {
-    pub(super) cells: Vec<ReturnCell>,
-    pub(super) changes: Vec<ChangedSignal>,
+    pub(super) cells: Vec<Cell>,
+    pub(super) votes: Vec<Vote>,
     pub(super) counts: SignalCounts,
-    /// Of live cells, as published.
-    pub(super) flips_published: FlipCounts,
-    /// Of all cells, as they stand today.
-    pub(super) flips_today: FlipCounts,
+    /// Of published signals, and of all as they stand today.
+    pub(super) flips: [FlipCounts; 2],
 }
 
 impl PairCells {
@@ -186,45 +205,57 @@ impl PairCells {
             self.cells.reserve_exact(other.cells.len().max(self.cells.len() / 8));
         }
         self.cells.extend(other.cells);
-        self.changes.extend(other.changes);
+        self.votes.extend(other.votes);
         self.counts += other.counts;
-        self.flips_published += other.flips_published;
-        self.flips_today += other.flips_today;
+        for (sum, flips) in self.flips.iter_mut().zip(other.flips) {
+            sum.signals += flips.signals;
+            sum.flipped += flips.flipped;
+        }
     }
 
-    /// Sorts the cells by date and ticker.
+    /// Adds a signal, with its scores over time and the session of its exit.
+    fn push(&mut self, cell: Cell, timeline: &[(i64, Option<f64>)], sessions: &[Day], exit: usize) {
+        self.counts.measured += 1;
+        self.counts.measured_live += u64::from(cell.is_published());
+        self.counts.ended += u64::from(cell.marks & ENDED != 0);
+        self.cells.push(cell);
+        if timeline.len() > 1 {
+            let Cell { ticker, day, entry, .. } = cell;
+            let vote = Vote { ticker, day, known: 0, seen: 0, is_up: false, rewrite: Rewrite::Turned };
+            add_votes(timeline, vote, (sessions, entry.into(), exit), &mut self.votes);
+        }
+    }
+
+    /// Adds a signal that was seen when it was published, with its scores over time: what worlds are made of.
+    #[cfg(any(test, feature = "harness"))]
+    pub(super) fn push_published(
+        &mut self,
+        [ticker, day, entry]: [u16; 3],
+        timeline: &[(i64, Option<f64>)],
+        (sessions, exit): (&[Day], usize),
+    ) {
+        let (first, latest) = (timeline[0].1.expect("a score"), timeline[timeline.len() - 1].1);
+        let marks = PUBLISHED + if latest.is_none() { WITHDRAWN } else { 0 };
+        let latest = latest.unwrap_or(f64::NAN);
+        self.push(Cell { first, latest, ticker, day, entry, marks }, timeline, sessions, exit);
+    }
+
+    /// Sorts by date and ticker.
     pub(super) fn sort(&mut self) {
-        self.cells = by_day(&self.cells);
-        self.cells
-            .chunk_by_mut(|one, next| one.day == next.day)
-            .for_each(|of_day| of_day.sort_by_key(|cell| cell.ticker));
-        self.changes.sort_unstable_by_key(|change| (change.day, change.ticker));
+        self.cells.sort_unstable_by_key(|cell| (cell.day, cell.ticker));
+        self.votes.sort_by_key(|vote| (vote.day, vote.ticker));
     }
 }
 
-/// Cells by their days, those of a day in the order that they had: all are put in place at once.
-fn by_day(cells: &[ReturnCell]) -> Vec<ReturnCell> {
-    let mut indices = vec![0; usize::from(u16::MAX) + 2];
-    cells.iter().for_each(|cell| indices[usize::from(cell.day) + 1] += 1);
-    for day in 1..indices.len() {
-        indices[day] += indices[day - 1];
-    }
-    let mut sorted = cells.to_vec();
-    for cell in cells {
-        let index = &mut indices[usize::from(cell.day)];
-        sorted[*index] = *cell;
-        *index += 1;
-    }
-    sorted
-}
-
-/// All cells, by pair.
+/// All signals, by pair.
 pub(super) struct AllCells {
     pub(super) pairs: Vec<PairCells>,
     /// By days from the first session: signals with a complete horizon, and those of them without a price.
     pub(super) by_day: Vec<[u32; 2]>,
     /// Some tickers without any price.
     pub(super) unknown: BTreeSet<Ticker>,
+    /// The first day on which a horizon of a published signal is over that is not yet.
+    pub(super) next_end: Option<Day>,
 }
 
 /// The number of tickers without a price that are named.
@@ -232,8 +263,8 @@ const NAMED: usize = 5;
 
 impl AllCells {
     pub(super) fn new() -> Self {
-        let pairs = Period::COUNT * Regime::ALL.len();
-        Self { pairs: (0..pairs).map(|_| PairCells::default()).collect(), by_day: Vec::new(), unknown: BTreeSet::new() }
+        let pairs = vec![PairCells::default(); Period::COUNT * Regime::ALL.len()];
+        Self { pairs, by_day: Vec::new(), unknown: BTreeSet::new(), next_end: None }
     }
 
     pub(super) fn add(&mut self, other: Self) {
@@ -248,12 +279,13 @@ impl AllCells {
         while self.unknown.len() > NAMED {
             self.unknown.pop_last();
         }
+        self.next_end = [self.next_end, other.next_end].into_iter().flatten().min();
     }
 
-    /// The first day with a live cell, from the first session on.
-    pub(super) fn first_live(&self) -> Option<u16> {
-        let live = self.pairs.iter().flat_map(|pair| &pair.cells).filter(|cell| cell.is_live());
-        live.map(|cell| cell.day).min()
+    /// The first day with a published signal, from the first session on.
+    pub(super) fn first_published(&self) -> Option<u16> {
+        let published = self.pairs.iter().flat_map(|pair| &pair.cells).filter(|cell| cell.is_published());
+        published.map(|cell| cell.day).min()
     }
 
     /// Of each period, the pair with the most cells; of several, the first.
@@ -282,7 +314,79 @@ pub(super) fn pair(period: Period, regime: Regime) -> usize {
     period.index() * Regime::ALL.len() + regime
 }
 
-/// What turns histories into cells.
+/// What the answers to a series covered, each with what those before it did: when it was seen, the oldest and the newest date,
+/// and when the newest was first seen.
+struct Answers(Vec<[i64; 4]>);
+
+impl Answers {
+    fn of(groups: &Groups, observed: &ObservedColumns<'_>) -> Self {
+        let mut seen: Vec<[i64; 4]> = Vec::new();
+        for row in groups.iter().flat_map(|group| group.rows().clone()) {
+            if observed.is_withdrawn(row) || observed.dates.is_null(row) {
+                continue;
+            }
+            let (date, at) = (observed.dates.value(row), observed.seen.value(row));
+            match seen.last_mut() {
+                // Rows of one answer usually come together.
+                Some(last) if last[0] == at => (last[1], last[2]) = (last[1].min(date), last[2].max(date)),
+                _ => seen.push([at, date, date, at]),
+            }
+        }
+        seen.sort_unstable();
+        let mut all: Vec<[i64; 4]> = Vec::new();
+        for mut answer in seen {
+            if let Some(last) = all.last() {
+                answer[1] = answer[1].min(last[1]);
+                if last[2] >= answer[2] {
+                    (answer[2], answer[3]) = (last[2], last[3]);
+                }
+                if last[0] == answer[0] {
+                    all.pop();
+                }
+            }
+            all.push(answer);
+        }
+        Self(all)
+    }
+
+    /// The last answer before an instant.
+    fn before(&self, seen: i64) -> Option<&[i64; 4]> {
+        self.0[..self.0.partition_point(|answer| answer[0] < seen)].last()
+    }
+
+    /// Whether an answer before an instant covered a date: it had both an earlier and a later date, or the same date once that
+    /// day was over.
+    fn covered(&self, date: i64, seen: i64) -> bool {
+        let day = |micros: i64| micros.div_euclid(MICROS_PER_DAY);
+        self.before(seen).is_some_and(|[_, oldest, newest, newest_seen]| {
+            *oldest < date && (date < *newest || (date == *newest && day(*newest_seen) > day(date)))
+        })
+    }
+}
+
+/// A value of a cell of a day: when it was seen, which cell, and its score; none if it is withdrawn, or says neither buy nor
+/// sell with a confidence.
+type Said = (i64, usize, Option<f64>);
+
+/// The score of a day over time, from when there first was one, and the cell that it was first published with. A vendor that
+/// writes another time of the day has taken no signal back: the cell that was published stands, or else another one.
+fn timeline(said: &mut [Said]) -> Option<(usize, Vec<(i64, Option<f64>)>)> {
+    said.sort_by_key(|(seen, ..)| *seen);
+    let published = said.iter().find(|(.., score)| score.is_some())?.1;
+    let mut standing = vec![None; said.iter().map(|(_, cell, _)| cell + 1).max().unwrap_or_default()];
+    let mut timeline: Vec<(i64, Option<f64>)> = Vec::new();
+    for at_once in said.chunk_by(|one, next| one.0 == next.0) {
+        at_once.iter().for_each(|(_, cell, score)| standing[*cell] = *score);
+        let score: Option<f64> = standing[published].or_else(|| standing.iter().flatten().next().copied());
+        let last = timeline.last().map(|(_, last)| last.map(f64::to_bits));
+        if last.map_or(score.is_some(), |last| last != score.map(f64::to_bits)) {
+            timeline.push((at_once[0].0, score));
+        }
+    }
+    Some((published, timeline))
+}
+
+/// What turns histories into signals that are measured.
 #[derive(Clone, Copy)]
 pub(super) struct Intake<'a> {
     pub(super) subject: &'a Subject,
@@ -290,164 +394,264 @@ pub(super) struct Intake<'a> {
     pub(super) exits: &'a Exits,
     pub(super) entries: &'a DatedEntries,
     pub(super) rules: &'a SkillRules,
-    /// What the latest values are compared with.
-    pub(super) earlier: Earlier,
+    /// The series that are no longer listed, and since when that is known.
+    pub(super) gone: &'a HashMap<SeriesKey, i64>,
+    /// What the latest values are compared with: those that were known at an instant, or else those first published.
+    pub(super) from: Option<DateTime<Utc>>,
+}
+
+/// A series while its days are added.
+struct Series<'a> {
+    period: Period,
+    answers: Answers,
+    prices: TickerPrices<'a>,
+    found: PairCells,
+    /// Whether the last signals were sells, as published and today.
+    last: [Option<bool>; 2],
 }
 
 impl Intake<'_> {
-    /// The cells of some histories.
+    /// The signals of some histories.
     pub(super) fn cells(&self, histories: &Histories) -> AllCells {
         let mut all = AllCells::new();
         let observed = ObservedColumns::of(histories);
         for history in histories.series.iter().filter(|history| self.subject.has(&history.key)) {
             if let (Some(period), Some(regime)) = (history.key.period, history.key.regime) {
-                self.series(history, &observed, (period, regime), &mut all);
+                self.add_series(history, &observed, (period, regime), &mut all);
             }
         }
         all
     }
 
-    fn series(&self, history: &History, observed: &ObservedColumns<'_>, of: (Period, Regime), all: &mut AllCells) {
-        let coverage = CoveredDates::of(&history.groups, observed);
+    fn add_series(&self, history: &History, observed: &ObservedColumns<'_>, of: (Period, Regime), all: &mut AllCells) {
         let ticker = &history.key.ticker;
-        let prices = self.prices.of_ticker(ticker);
-        let mut found = PairCells::default();
-        let mut last = LastDirections::default();
-        let mut of_day: Option<SignalOfDay> = None;
+        let mut series = Series {
+            period: of.0,
+            answers: Answers::of(&history.groups, observed),
+            prices: self.prices.of_ticker(ticker),
+            found: PairCells::default(),
+            last: [None; 2],
+        };
+        let gone = self.gone.get(&history.key);
+        let mut of_day = i64::MIN;
+        let (mut said, mut dates): (Vec<Said>, Vec<[i64; 2]>) = (Vec::new(), Vec::new());
         for rows in history.groups.cells() {
             let Some(date) = observed.naive_date(rows.start, self.rules.dates) else { continue };
             if !self.subject.has_date(observed, rows.start) {
                 continue;
             }
-            found.counts.all += 1;
+            series.found.counts.all += 1;
             let day = date.div_euclid(MICROS_PER_DAY);
-            if prices.is_of_another(day as Day) {
-                found.counts.without_id += 1;
+            if series.prices.is_of_another(day as Day) {
+                series.found.counts.without_id += 1;
                 continue;
             }
-            let stored = observed.dates.value(rows.start);
-            let Some(cell) = self.earlier.observe(observed, rows) else {
-                found.counts.unclear += 1;
-                continue;
-            };
-            let signal = SignalOfDay { day, date, stored, cell };
-            match &mut of_day {
-                Some(known) if known.day == day => {
-                    found.counts.same_day += 1;
-                    known.join(signal);
-                }
-                _ => {
-                    if let Some(before) = of_day.replace(signal) {
-                        self.signal(before, (of.0, &coverage, prices), (&mut found, &mut last), all);
-                    }
-                }
+            if day != of_day {
+                self.add_day(&mut series, of_day, (&mut said, &dates), all);
+                of_day = day;
+                said.clear();
+                dates.clear();
             }
+            said.extend(rows.clone().map(|row| (observed.seen.value(row), dates.len(), score(observed, row))));
+            said.extend(gone.map(|gone| (*gone, dates.len(), None)));
+            dates.push([date, observed.dates.value(rows.start)]);
         }
-        if let Some(signal) = of_day {
-            self.signal(signal, (of.0, &coverage, prices), (&mut found, &mut last), all);
-        }
+        self.add_day(&mut series, of_day, (&mut said, &dates), all);
         if !self.prices.know(ticker) {
             all.unknown.insert(ticker.clone());
         }
-        all.pairs[pair(of.0, of.1)].add(found);
+        all.pairs[pair(of.0, of.1)].add(series.found);
     }
 
-    /// Adds the signal of a day, if it has a complete return.
-    fn signal(
+    /// Adds the signal of a day, if it has a complete return. Each of its cells has a naive date, and that of the archive.
+    fn add_day(
         &self,
-        SignalOfDay { day, date, stored, cell }: SignalOfDay,
-        (period, coverage, prices): (Period, &CoveredDates, TickerPrices<'_>),
-        (found, last): (&mut PairCells, &mut LastDirections),
+        series: &mut Series<'_>,
+        day: i64,
+        (said, dates): (&mut [Said], &[[i64; 2]]),
         all: &mut AllCells,
     ) {
-        let sessions = self.prices.sessions();
-        let is_live = cell.first_seen <= fresh_until(date, self.rules.live_within, &self.rules.sessions);
+        let clear: BTreeSet<usize> = said.iter().filter(|said| said.2.is_some()).map(|said| said.1).collect();
+        let Series { found, prices, answers, period, last } = series;
+        found.counts.unclear += (dates.len() - clear.len()) as u64;
+        let Some((published, timeline)) = timeline(said) else { return };
+        found.counts.same_day += clear.len() as u64 - 1;
+        let [date, stored] = dates[published];
+        let (first_seen, mut first) = (timeline[0].0, timeline[0].1.expect("a score"));
+        let latest = timeline.last().and_then(|(_, score)| *score);
+        let is_live = first_seen <= self.fresh_until(date);
+        let is_added = answers.covered(stored, first_seen);
+        // An answer that ended before its date came a day or more earlier, but so shortly that it was published in between.
+        let is_late = |[seen, _, newest, _]: &[i64; 4]| {
+            let is_day_before = seen.div_euclid(MICROS_PER_DAY) < first_seen.div_euclid(MICROS_PER_DAY);
+            stored >= *newest && is_day_before && first_seen <= self.fresh_until(*seen)
+        };
+        let is_late = !is_live && !is_added && answers.before(first_seen).is_some_and(is_late);
+        let is_published = is_live || is_late;
         found.counts.live += u64::from(is_live);
-        if is_live {
-            found.flips_published.add(&mut last.published, cell.first.1);
+        found.counts.late += u64::from(is_late);
+        if is_published {
+            found.flips[0].add(&mut last[0], is_sell(first));
         }
-        if let Some((_, is_sell)) = cell.latest {
-            found.flips_today.add(&mut last.today, is_sell);
+        if let Some(latest) = latest {
+            found.flips[1].add(&mut last[1], is_sell(latest));
         }
+        let sessions = self.prices.sessions();
         let after_first = day - i64::from(sessions[0]);
         let Ok(offset) = u16::try_from(after_first) else {
             *(if after_first < 0 { &mut found.counts.before_prices } else { &mut found.counts.incomplete }) += 1;
             return;
         };
-        let entry = match is_live {
-            true => {
-                let seen = cell.first_seen.div_euclid(MICROS_PER_DAY);
-                // One that is dated ahead is not entered before the close of its date, or with a lag the one after it.
-                let before = day as Day - Day::from(self.rules.lag == 0);
-                first_after(sessions, before.max(Day::try_from(seen).unwrap_or(Day::MAX)))
-            }
-            false => self.entries.entry(day as Day),
-        };
-        let Some(exit) = self.exits.exit(period, entry) else {
+        let seen_day = Day::try_from(first_seen.div_euclid(MICROS_PER_DAY)).unwrap_or(Day::MAX);
+        // One that is dated ahead is not entered before the close of its date, or with a lag the one after it.
+        let before = seen_day.max(day as Day - Day::from(self.rules.lag == 0));
+        let entry = if is_published { first_after(sessions, before) } else { self.entries.entry(day as Day) };
+        let Some(exit) = self.exits.exit(*period, entry) else {
             found.counts.incomplete += 1;
+            if is_published {
+                let entered = sessions.get(entry).copied().unwrap_or_else(|| self.rules.sessions.nth_after(before, 1));
+                let end = super::horizon::end_day(*period, entered, &self.rules.sessions);
+                all.next_end = Some(all.next_end.map_or(end, |known| known.min(end)));
+            }
             return;
         };
-        let number = prices.number(day as Day);
-        let is_priced =
-            |number: &u16| !self.prices.lack(day as Day, entry) && self.prices.between(*number, entry, exit).is_some();
-        let priced = number.filter(is_priced);
+        let number = prices.number(day as Day).filter(|_| !self.prices.lack(day as Day, entry));
+        let priced = number.and_then(|number| Some((number, self.exits.value(self.prices, number, entry, exit)?)));
         all.count_day(offset, priced.is_some());
-        let Some(number) = priced else {
+        let Some((number, (_, ends))) = priced else {
             found.counts.without_price += 1;
             return;
         };
-        let is_late = match self.earlier {
-            Earlier::FirstPublished => coverage.covers(stored, cell.first_seen),
-            Earlier::KnownAt(_) if cell.is_new && cell.latest.is_none() => return,
-            Earlier::KnownAt(_) => cell.is_new,
-        };
+        let mut is_new = is_added;
+        if let Some(from) = self.from {
+            let known = timeline.iter().take_while(|(seen, _)| *seen <= from.timestamp_micros());
+            let known = known.last().and_then(|(_, score)| *score);
+            is_new = known.is_none();
+            if is_new && latest.is_none() {
+                return;
+            }
+            first = known.or(latest).expect("it is not new, or listed");
+        }
         found.counts.across_names += u64::from(prices.is_under_another(day as Day, exit));
-        found.push(number, offset, entry as u16, [is_live, is_late], &cell);
-    }
-}
-
-/// The signal of a series on a day.
-struct SignalOfDay {
-    day: i64,
-    /// Its naive date, and that of the archive.
-    date: i64,
-    stored: i64,
-    cell: Observed,
-}
-
-impl SignalOfDay {
-    /// Adds another cell of the day.
-    fn join(&mut self, other: Self) {
-        if other.cell.is_before(&self.cell) {
-            (self.date, self.stored) = (other.date, other.stored);
-        }
-        self.cell.join(other.cell);
-    }
-}
-
-/// Whether the last signals of a series are sells, as published and today.
-#[derive(Default)]
-struct LastDirections {
-    published: Option<bool>,
-    today: Option<bool>,
-}
-
-impl PairCells {
-    fn push(&mut self, ticker: u16, day: u16, entry: u16, [is_live, is_late]: [bool; 2], cell: &Observed) {
-        let is_altered = cell.latest.is_some_and(|latest| latest != cell.first);
-        let marks = [
-            (is_live, LIVE),
-            (is_late, LATE),
-            (cell.first.1, SELL),
-            (cell.latest.is_none(), WITHDRAWN),
-            (is_altered, ALTERED),
-        ];
+        let marks = [(is_published, PUBLISHED), (latest.is_none(), WITHDRAWN), (is_new, ADDED), (ends, ENDED)];
         let marks = marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| mark).sum();
-        self.counts.measured += 1;
-        self.counts.measured_live += u64::from(is_live);
-        self.cells.push(ReturnCell { first: cell.first.0, ticker, day, entry, marks });
-        if let Some((latest, is_sell)) = cell.latest.filter(|_| is_altered) {
-            self.changes.push(ChangedSignal { ticker, day, is_sell, turned: cell.turned, latest });
+        let latest = latest.unwrap_or(f64::NAN);
+        let cell = Cell { first, latest, ticker: number, day: offset, entry: entry as u16, marks };
+        let timeline = if self.from.is_none() { &timeline[..] } else { &[] };
+        found.push(cell, timeline, sessions, exit);
+    }
+
+    fn fresh_until(&self, date: i64) -> i64 {
+        fresh_until(date, self.rules.live_within, &self.rules.sessions)
+    }
+}
+
+/// Adds what was made of a signal once part of its return was known: the net of all that was done between two closes. A close
+/// of the day on which it was seen may come after it.
+fn add_votes(
+    timeline: &[(i64, Option<f64>)],
+    vote: Vote,
+    (sessions, entry, exit): (&[Day], usize, usize),
+    votes: &mut Vec<Vote>,
+) {
+    let known_at = |seen: i64| {
+        let day = Day::try_from(seen.div_euclid(MICROS_PER_DAY)).unwrap_or(Day::MAX);
+        sessions.partition_point(|session| *session < day).saturating_sub(1).min(exit)
+    };
+    let mut before = timeline[0].1;
+    for (index, (seen, after)) in timeline.iter().enumerate().skip(1) {
+        let known = known_at(*seen);
+        if timeline.get(index + 1).is_some_and(|(next, _)| known_at(*next) == known) {
+            continue;
         }
+        let towards = after.unwrap_or(0.0) - before.unwrap_or(0.0);
+        let rewrite = match (before, after) {
+            (None, _) => Rewrite::Restored,
+            (_, None) => Rewrite::Withdrawn,
+            (Some(before), Some(after)) if is_sell(before) != is_sell(*after) => Rewrite::Turned,
+            (Some(before), Some(after)) if after.abs() < before.abs() => Rewrite::Weakened,
+            _ => Rewrite::Strengthened,
+        };
+        if known > entry && towards != 0.0 {
+            votes.push(Vote {
+                known: known as u16,
+                seen: seen.div_euclid(MICROS_PER_DAY) as Day,
+                is_up: towards > 0.0,
+                rewrite,
+                ..vote
+            });
+        }
+        before = *after;
+    }
+}
+
+/// The confidence of a signal, negative for a sell; none if it is withdrawn, or says neither.
+fn score(observed: &ObservedColumns<'_>, row: usize) -> Option<f64> {
+    if observed.is_withdrawn(row) {
+        return None;
+    }
+    let value = observed.value(row);
+    let is_sell = value.signal? == Signal::Sell;
+    let confidence = value.number.filter(|number| number.is_finite())?;
+    Some(if is_sell { -confidence } else { confidence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rewrite, Vote, add_votes, timeline};
+    use crate::time::MICROS_PER_DAY;
+
+    /// The scores of a day over time, by days on which they were seen, from those of each of its cells.
+    fn merge(cells: &[&[(i64, Option<f64>)]]) -> Vec<(i64, Option<f64>)> {
+        let said = |(cell, values): (usize, &&[(i64, Option<f64>)])| -> Vec<_> {
+            values.iter().map(|(day, score)| (day * MICROS_PER_DAY, cell, *score)).collect()
+        };
+        let mut said: Vec<_> = cells.iter().enumerate().flat_map(said).collect();
+        let of_day = timeline(&mut said).map_or_else(Vec::new, |(_, of_day)| of_day);
+        of_day.into_iter().map(|(seen, score)| (seen / MICROS_PER_DAY, score)).collect()
+    }
+
+    #[test]
+    fn a_signal_begins_with_its_first_direction() {
+        assert_eq!(merge(&[&[(1, None), (5, Some(-0.6)), (6, Some(-0.6))]]), [(5, Some(-0.6))]);
+        assert_eq!(merge(&[&[(1, Some(0.7)), (5, None)]]), [(1, Some(0.7)), (5, None)]);
+        assert_eq!(merge(&[&[(1, None), (5, None)]]), []);
+        assert_eq!(merge(&[&[(1, Some(0.0)), (5, Some(-0.0))]]).len(), 2, "a sell without confidence is one");
+    }
+
+    #[test]
+    fn two_cells_of_a_day_are_one_signal() {
+        // Dated anew on the 30th, with the same value; it had turned on the 2nd.
+        let before: &[_] = &[(1, Some(0.7)), (2, Some(-0.7)), (30, None)];
+        for (other, expected) in
+            [(-0.7, &[(1, Some(0.7)), (2, Some(-0.7))][..]), (0.7, &[(1, Some(0.7)), (2, Some(-0.7)), (30, Some(0.7))])]
+        {
+            let other: &[_] = &[(30, Some(other))];
+            assert_eq!(merge(&[before, other]), expected);
+            assert_eq!(merge(&[other, before]), expected, "the order of the cells says nothing");
+        }
+        // Both are listed: the one that was published stands.
+        assert_eq!(merge(&[&[(1, Some(0.7))], &[(2, Some(-0.6))]]), [(1, Some(0.7))]);
+        assert_eq!(merge(&[&[(1, Some(0.7)), (3, None)], &[(2, Some(-0.6)), (3, None)]]), [(1, Some(0.7)), (3, None)]);
+    }
+
+    #[test]
+    fn what_was_rewritten_is_judged_by_the_closes_of_days_before() {
+        let votes = |values: &[(i64, Option<f64>)]| -> Vec<(u16, bool, Rewrite)> {
+            let timeline: Vec<_> = values.iter().map(|(day, score)| (day * MICROS_PER_DAY, *score)).collect();
+            let mut votes = Vec::new();
+            let vote = Vote { ticker: 0, day: 0, known: 0, seen: 0, is_up: false, rewrite: Rewrite::Turned };
+            // Entered on the 12th and left on the 17th, with a session a day.
+            add_votes(&timeline, vote, (&(10..30).collect::<Vec<_>>(), 2, 7), &mut votes);
+            votes.into_iter().map(|vote| (vote.known, vote.is_up, vote.rewrite)).collect()
+        };
+        assert_eq!(votes(&[(11, Some(0.7)), (13, Some(-0.7))]), [], "nothing was known");
+        assert_eq!(votes(&[(11, Some(0.7)), (14, Some(-0.7))]), [(3, false, Rewrite::Turned)]);
+        assert_eq!(votes(&[(11, Some(-0.7)), (29, None)]), [(7, true, Rewrite::Withdrawn)]);
+        assert_eq!(
+            votes(&[(11, Some(-0.7)), (14, Some(-0.5)), (18, Some(-0.6)), (20, Some(-0.4)), (21, None)]),
+            [(3, true, Rewrite::Weakened), (7, true, Rewrite::Withdrawn)],
+            "what came after the horizon counts once"
+        );
     }
 }

@@ -10,6 +10,7 @@ use chrono::Months;
 
 use super::prices::{Day, Prices, date, number};
 use crate::interface::Period;
+use crate::sessions::Sessions;
 
 /// No session.
 const NONE: u32 = u32::MAX;
@@ -43,17 +44,49 @@ impl Horizon {
     }
 }
 
-/// The exits of every period.
-pub(super) struct Exits(Vec<Vec<u32>>);
+/// A name whose closes end so many sessions before those of the others was delisted.
+const DELISTED: usize = 5;
+
+/// The day on which a position ends that begins on a day, by a calendar of sessions; prices may end before.
+pub(super) fn end_day(period: Period, entered: Day, sessions: &Sessions) -> Day {
+    match Horizon::of(period) {
+        Horizon::Sessions(count) => sessions.nth_after(entered, count as u32),
+        Horizon::Months(count) => date(entered).checked_add_months(Months::new(count)).map_or(Day::MAX, number),
+    }
+}
+
+/// The exits of every period, and the last close of each name.
+pub(super) struct Exits {
+    by_period: Vec<Vec<u32>>,
+    /// The last session with a close, by the number of a ticker; `NONE` if it may have further ones.
+    last: Vec<u32>,
+}
 
 impl Exits {
     pub(super) fn of(prices: &Prices) -> Self {
-        Self(Period::all().map(|period| Horizon::of(period).exits(prices.sessions())).collect())
+        let sessions = prices.sessions().len();
+        let last = |ticker: usize| {
+            let last = (0..sessions).rev().find(|session| prices.between(ticker as u16, *session, *session).is_some());
+            last.filter(|last| last + DELISTED < sessions).map_or(NONE, |last| last as u32)
+        };
+        Self {
+            by_period: Period::all().map(|period| Horizon::of(period).exits(prices.sessions())).collect(),
+            last: (0..prices.tickers().len()).map(last).collect(),
+        }
+    }
+
+    /// The return of a name from one session to another, and whether it ends before, with the last close of the name: whoever
+    /// held it was paid that. None without a close.
+    pub(super) fn value(&self, prices: &Prices, ticker: u16, entry: usize, exit: usize) -> Option<(f64, bool)> {
+        let last = self.last[usize::from(ticker)];
+        let ends = (entry as u32 + 1..exit as u32).contains(&last);
+        let value = prices.between(ticker, entry, if ends { last as usize } else { exit })?;
+        Some((value, ends))
     }
 
     /// The session at which a position ends that begins at a session; none if that is after the last one.
     pub(super) fn exit(&self, period: Period, entry: usize) -> Option<usize> {
-        let exit = self.0[period.index()].get(entry).copied().filter(|exit| *exit != NONE);
+        let exit = self.by_period[period.index()].get(entry).copied().filter(|exit| *exit != NONE);
         exit.map(|exit| exit as usize)
     }
 }
@@ -107,7 +140,7 @@ impl EntrySpan {
 
     /// From the first entry to the last exit, some horizons later. What ends after the last session is open until then.
     pub(super) fn window(self, exits: &Exits, period: Period, lag: usize) -> Range<usize> {
-        let sessions = exits.0[period.index()].len();
+        let sessions = exits.by_period[period.index()].len();
         let later = |entry: u16, lags: usize| {
             (0..lags).try_fold(usize::from(entry), |entry, _| exits.exit(period, entry)).unwrap_or(sessions)
         };
@@ -147,7 +180,8 @@ mod tests {
     #[test]
     fn the_window_of_a_date_lasts_from_the_first_entry_to_the_last_exit() {
         let sessions: Vec<i32> = (0..9).collect();
-        let exits = Exits(Period::all().map(|period| Horizon::of(period).exits(&sessions)).collect());
+        let by_period = Period::all().map(|period| Horizon::of(period).exits(&sessions)).collect();
+        let exits = Exits { by_period, last: Vec::new() };
         let mut entries = EntrySpan::NONE;
         [3, 2, 4].into_iter().for_each(|entry| entries.add(entry));
         let windows = [0, 1, 2].map(|lag| entries.window(&exits, "2d".parse().unwrap(), lag));

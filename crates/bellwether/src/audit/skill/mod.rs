@@ -1,39 +1,36 @@
 //! Whether signals predicted: as they were published, and as the history shows them today.
 //!
-//! Each pair of period and regime is measured by date, against the return over the horizon that its period states. A
-//! *live* cell was first seen while its date was fresh; only such cells tell what was published. A cell is measured
-//! once its return is complete: it is entered at the first close after it was seen, or, where it was not watched, some
-//! sessions after its date. Cells that cannot be measured are left out and counted, each for one reason.
+//! Each pair of period and regime is measured by date, against the return over the horizon that its period states. A signal is
+//! *published* if it was seen while its date was fresh, or by an answer that came soon after one that ended before its date;
+//! it is entered at the first close after it was seen. Others were backfilled, and are entered some sessions after their date.
+//! A signal is measured once its return is complete; those that cannot be are left out and counted, each for one reason.
 //!
-//! - [`State::Published`]: live cells, as first published.
-//! - [`State::Today`]: every cell that is listed today, as it stands.
-//! - [`State::Difference`]: both on the cells that both have, with the same returns.
+//! - [`State::Published`]: published signals, as first published.
+//! - [`State::Today`]: every signal that is listed today, as it stands. Names that are no longer listed are not part of it.
+//! - [`State::Difference`]: what is left of what was published, less all of it.
 //!
 //! If the dataset has news, each pair is also measured by the number of articles in each window, and the features of the news
-//! are measured as signals are, at the cells of one pair of each period ([`FeatureSkill`]). What was published of the news is
-//! what was known when a cell was entered.
+//! are measured as signals are, at the signals of one pair of each period ([`FeatureSkill`]). What was published of the news is
+//! what was known when a signal was entered.
 //!
-//! Statistics come from `bellwether_statistics`, which knows nothing of signals. A test is refused where there are too
-//! few windows that do not overlap. All cells are held in memory, sixteen bytes each; the archive is read once.
+//! The answer begins with its [`verdict`](Skill::verdict). Statistics come from `bellwether_statistics`, which knows nothing of
+//! signals. A test is refused where there are too few windows that do not overlap. All signals are held in memory,
+//! twenty-four bytes each; the archive is read once, and measured a pair at a time.
 
 mod answer;
+mod beta;
 mod cells;
-mod decay;
-mod features;
 mod hindsight;
 mod horizon;
-mod measures;
+mod measure;
 mod news;
-mod observe;
 mod prices;
-mod ranked;
-mod rewritten;
 mod rows;
-mod sectors;
-mod series;
-mod tally;
+mod verdict;
+#[cfg(any(test, feature = "harness"))]
+pub mod worlds;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use arrow::array::RecordBatch;
 use bellwether_statistics::MeanTest;
@@ -46,35 +43,31 @@ use super::row_builder::RowQueue;
 use super::subject::Subject;
 use crate::archive::StoredObservations;
 use crate::error::{Error, ErrorKind, Result};
-use crate::interface::{Period, Regime};
+use crate::interface::{Period, Regime, Ticker};
 use crate::plan::{DatasetPlan, DayCount, NaiveRule};
 use crate::process::in_order::in_order;
 use crate::sessions::Sessions;
-use crate::tables::Table;
+use crate::tables::{SeriesKey, Table};
 use crate::text::human::{count_of, group_digits, percent};
 use crate::time::{as_record, to_record};
 
 pub use answer::{
-    ConfidenceMeasure, DateCorrelation, DateReturns, Measure, RankMeasure, Reliability, ReliabilityPoint, Side,
-    SideMeasure, State,
+    ConfidenceMeasure, DateCorrelation, DateReturns, FeatureMeasure, FeatureSkill, Gone, Hindsight, LagMeasure,
+    Measure, NewsMeasure, RankMeasure, Reliability, ReliabilityPoint, Rewritten, SectorMeasure, SeriesMeasure, Side,
+    SideMeasure, State, YearMeasure,
 };
 pub use cells::SignalCounts;
-pub use features::{FeatureMeasure, FeatureSkill};
-pub use hindsight::Hindsight;
 use prices::{Day, date};
 pub use prices::{PriceFile, PriceRows, PriceSummary};
 pub(crate) use prices::{PriceSource, Prices, find};
-pub use rewritten::{MeanCorrelation, Rewritten};
 pub use rows::schema;
-pub use series::{LagMeasure, NewsMeasure, SectorMeasure, SeriesMeasure, YearMeasure};
 
+use beta::Betas;
 use cells::{AllCells, Intake, PairCells};
 use hindsight::HindsightCounts;
 use horizon::{DatedEntries, Exits};
-use measures::{MeasuredPair, Measuring};
+use measure::{MeasuredPair, Measuring};
 use news::SignalNews;
-use observe::Earlier;
-use sectors::Sectors;
 
 /// The share of signals without a price above which nothing is measured unless it is asked for.
 const MOST_UNPRICED: f64 = 0.2;
@@ -133,11 +126,13 @@ pub struct Skill {
     pub from: Option<DateTime<Utc>>,
     /// The prices.
     pub prices: PriceSummary,
-    /// How long after its date a live cell was first seen at the latest.
+    /// How long after its date a live signal was first seen at the latest.
     pub live_within: DayCount,
     /// The sessions from the date of a backfilled cell to its entry.
     pub lag_sessions: u32,
-    /// The share of signals that were first seen while they were fresh.
+    /// The verdict, in a few sentences.
+    pub verdict: Vec<String>,
+    /// The share of signals that were seen when they were published.
     pub witnessed: Option<f64>,
     /// All signals.
     pub signals: SignalCounts,
@@ -147,8 +142,13 @@ pub struct Skill {
     pub pairs: Vec<PairSkill>,
     /// The features of the news, in the order of their columns, by period; none if the dataset has no news.
     pub features: Vec<FeatureSkill>,
-    /// The best pair or feature of each state that has a test, beside what luck would show.
+    /// The best pair of each state that has a test, beside what luck would show, and the best feature.
     pub best: Vec<Best>,
+    /// The first day on which a published signal can be measured; none if some are, or if none waits.
+    #[schemars(with = "Option<String>")]
+    pub measured_from: Option<NaiveDate>,
+    /// What is no longer listed.
+    pub gone: Gone,
     /// The hindsight test over all pairs.
     pub hindsight: Hindsight,
 }
@@ -185,6 +185,8 @@ pub struct PairSkill {
     pub measures: [Measure; 3],
     /// What was rewritten.
     pub rewritten: Rewritten,
+    /// What is no longer listed.
+    pub gone: Gone,
     /// The hindsight test.
     pub hindsight: Hindsight,
 }
@@ -194,7 +196,7 @@ pub struct PairSkill {
 pub struct Best {
     /// The state.
     pub state: State,
-    /// The feature; none if it is the confidence of a pair.
+    /// The feature of the best one of all features; none of the best pair.
     pub feature: Option<String>,
     /// The period of the pair, or of the feature.
     pub period: Period,
@@ -202,9 +204,9 @@ pub struct Best {
     pub regime: Regime,
     /// Its mean correlation, as a normal number.
     pub z: f64,
-    /// The pairs and features with a test.
+    /// The pairs with a test, or the features.
     pub tested: u64,
-    /// What the best of as many independent ones without skill is expected to show.
+    /// What the best of as many independent ones without skill is expected to show, whatever its sign.
     pub expected: f64,
     /// The effective number of them, since their correlations go together; none if two of them share too few dates.
     pub effective: Option<f64>,
@@ -230,10 +232,10 @@ pub(crate) fn skill(
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Skill> {
     let SkillInput { dataset, subject, plan, prices } = input;
-    let (exits, sectors) = (&Exits::of(prices), &Sectors::of(subject, prices));
-    let entries = &DatedEntries::of(prices.sessions(), rules.lag);
-    let cells_since = |earlier: Earlier| {
-        let intake = Intake { subject, prices, exits, entries, rules, earlier };
+    let (exits, entries) = (&Exits::of(prices), &DatedEntries::of(prices.sessions(), rules.lag));
+    let (gone, delisted) = no_longer_listed(subject, prices)?;
+    let cells_since = |from: Option<DateTime<Utc>>| {
+        let intake = Intake { subject, prices, exits, entries, rules, gone: &gone, from };
         let mut all = AllCells::new();
         let cells_of = |piece: StoredObservations| Ok(intake.cells(&piece.histories()?));
         let add = |cells| {
@@ -243,21 +245,36 @@ pub(crate) fn skill(
         in_order(|| subject.view().observations(Table::Signals), cells_of, add)?;
         Ok::<_, Error>(all)
     };
-    let all = cells_since(Earlier::FirstPublished)?;
+    let all = cells_since(None)?;
     let mut signals = SignalCounts::default();
     all.pairs.iter().for_each(|pair| signals += pair.counts);
     let worst_day = worst_day(&all, prices);
     if rules.when_missing == WhenMissing::Refuse {
         refuse_unpriced(&all, &signals, worst_day)?;
     }
-    let first_live = all.first_live().map(|day| prices.sessions()[0] + Day::from(day));
-    let news = SignalNews::of(subject, plan, prices, (all.largest_pairs(), first_live))?;
-    let measuring = Measuring { prices, exits, sectors, news: news.as_ref() };
-    let Measured { mut pairs, mut features, hindsight } = measure_pairs(measuring, all)?;
-    let best = State::ALL.into_iter().filter_map(|state| judge_together(&mut pairs, &mut features, state)).collect();
+    let measured_from = all.next_end.filter(|_| signals.measured_live == 0).map(date);
+    let first_published = all.first_published().map(|day| prices.sessions()[0] + Day::from(day));
+    let news = SignalNews::of(subject, plan, prices, (all.largest_pairs(), first_published))?;
+    let names: BTreeSet<u16> = all.pairs.iter().flat_map(|pair| &pair.cells).map(|cell| cell.ticker).collect();
+    let (betas, sectors) = (&Betas::of(prices, &names), &sectors(subject, prices));
+    let measuring = Measuring { prices, exits, betas, sectors, delisted: &delisted, news: news.as_ref() };
+    let (mut pairs, mut features, hindsight) = measure_pairs(measuring, all)?;
+    let mut best = Vec::new();
+    for state in State::ALL {
+        let index = state as usize;
+        let of_pairs = pairs.iter_mut().map(|of: &mut PairSkill| {
+            let PairSkill { period, regime, measures, .. } = of;
+            Judged { pair: (*period, *regime), feature: None, ranks: &mut measures[index].ranks }
+        });
+        best.extend(judge_together(of_pairs.collect(), state));
+        let of_features = features.iter_mut().map(|of: &mut FeatureSkill| {
+            let FeatureSkill { feature, period, regime, measures } = of;
+            Judged { pair: (*period, *regime), feature: Some(feature), ranks: &mut measures[index].ranks }
+        });
+        best.extend(judge_together(of_features.collect(), state));
+    }
     if let Some(from) = rules.from {
-        let all = cells_since(Earlier::KnownAt(from.timestamp_micros()))?;
-        compare_vintages(Measuring { news: None, ..measuring }, all, &mut pairs)?;
+        compare_vintages(Measuring { news: None, ..measuring }, cells_since(Some(from))?, &mut pairs)?;
     }
     let mut queue = RowQueue::default();
     for pair in &pairs {
@@ -267,42 +284,79 @@ pub(crate) fn skill(
         queue.add(rows::of_feature(feature)?, &mut deliver)?;
     }
     queue.flush(deliver)?;
-    Ok(Skill {
+    let mut found = Skill {
         dataset: dataset.to_owned(),
         as_of: subject.view().as_of(),
         from: rules.from,
         prices: prices.summary.clone(),
         live_within: rules.live_within,
         lag_sessions: rules.lag,
+        verdict: Vec::new(),
         witnessed: signals.witnessed_share(),
         signals,
         worst_day,
+        gone: all_gone(&pairs),
         pairs,
         features,
         best,
+        measured_from,
         hindsight,
-    })
+    };
+    found.verdict = found.verdict();
+    Ok(found)
 }
 
-/// The pairs that have cells, in order.
+/// The series that are no longer listed, each with when that was seen, and the numbers among the prices of the names of which
+/// nothing is.
+fn no_longer_listed(subject: &Subject, prices: &Prices) -> Result<(HashMap<SeriesKey, i64>, HashSet<u16>)> {
+    let watched = subject.scope().map(|scope| subject.view().watched_series(scope)).transpose()?.unwrap_or_default();
+    let listed = watched.iter().filter(|(_, watch)| watch.is_listed);
+    let listed: HashSet<&Ticker> = listed.map(|(key, _)| &key.ticker).collect();
+    let numbers = prices.tickers().into_iter().zip(0_u16..);
+    let is_gone = |ticker: &Ticker| !listed.contains(ticker) && watched.keys().any(|key| key.ticker == *ticker);
+    let delisted = numbers.filter(|(ticker, _)| is_gone(ticker)).map(|(_, number)| number).collect();
+    let gone = watched.into_iter().filter(|(_, watch)| !watch.is_listed);
+    Ok((gone.map(|(key, watch)| (key, watch.until)).collect(), delisted))
+}
+
+/// The names of the sectors, in order, and the index of the sector of each name with prices.
+fn sectors(subject: &Subject, prices: &Prices) -> (Vec<String>, Vec<usize>) {
+    let of_tickers: Vec<&str> = prices.tickers().into_iter().map(|ticker| subject.sector(ticker)).collect();
+    let names: BTreeSet<&str> = of_tickers.iter().copied().collect();
+    let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+    let indices = of_tickers.iter().map(|sector| names.partition_point(|name| name.as_str() < *sector)).collect();
+    (names, indices)
+}
+
+/// What is no longer listed of all pairs; names may be in several.
+fn all_gone(pairs: &[PairSkill]) -> Gone {
+    let signals: u64 = pairs.iter().map(|pair| pair.gone.signals).sum();
+    let largest = pairs.iter().map(|pair| &pair.gone).max_by_key(|gone| gone.names);
+    let weighted = |value: fn(&Gone) -> Option<f64>| {
+        let sum: f64 = pairs.iter().filter_map(|pair| Some(pair.gone.signals as f64 * value(&pair.gone)?)).sum();
+        (signals > 0).then(|| sum / signals as f64)
+    };
+    Gone {
+        signals,
+        names: largest.map_or(0, |gone| gone.names),
+        names_delisted: pairs.iter().map(|pair| pair.gone.names_delisted).max().unwrap_or_default(),
+        mean_return: weighted(|gone| gone.mean_return),
+        excess: weighted(|gone| gone.excess),
+        test: None,
+    }
+}
+
+/// The pairs that have signals, in order.
 fn with_cells(all: AllCells) -> impl Iterator<Item = Result<((Period, Regime), PairCells)>> + Send {
     let pairs = Period::all().flat_map(|period| Regime::ALL.map(|regime| (period, regime)));
     pairs.zip(all.pairs).filter(|(_, pair)| pair.counts.all > 0).map(Ok)
 }
 
-/// The measures of all pairs.
-struct Measured {
-    pairs: Vec<PairSkill>,
-    features: Vec<FeatureSkill>,
-    hindsight: Hindsight,
-}
-
 /// Measures each pair, and tests the hindsight of all of them.
-fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<Measured> {
+fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<(Vec<PairSkill>, Vec<FeatureSkill>, Hindsight)> {
     let (mut measured, mut pooled) = (Vec::new(), HindsightCounts::default());
     let names = measuring.news.map_or(&[][..], |news| &news.features);
     let mut features = vec![Vec::new(); names.len()];
-    let mut longest = 1;
     in_order(
         move || Ok(with_cells(all)),
         |(pair, cells)| {
@@ -310,20 +364,24 @@ fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<Measured> {
             Ok((pair, counts, measuring.measure(pair, cells)))
         },
         |((period, regime), signals, pair)| {
-            let MeasuredPair { measures, rewritten, hindsight, features: of_pair } = pair;
+            let MeasuredPair { measures, rewritten, gone, hindsight, features: of_pair } = pair;
             pooled.add_all(&hindsight);
-            let days = days_of(period);
-            longest = longest.max(days);
-            let hindsight = hindsight.test(days);
-            measured.push(PairSkill { period, regime, signals, measures, rewritten, hindsight });
+            measured.push(PairSkill {
+                period,
+                regime,
+                signals,
+                measures,
+                rewritten,
+                gone,
+                hindsight: hindsight.test(),
+            });
             for ((of_name, feature), measures) in features.iter_mut().zip(names).zip(of_pair) {
                 of_name.push(FeatureSkill { feature: feature.clone(), period, regime, measures });
             }
             Ok(())
         },
     )?;
-    let hindsight = pooled.test(longest);
-    Ok(Measured { pairs: measured, features: features.into_iter().flatten().collect(), hindsight })
+    Ok((measured, features.into_iter().flatten().collect(), pooled.test()))
 }
 
 /// Replaces what was rewritten since it was published by what was rewritten since an instant.
@@ -333,21 +391,13 @@ fn compare_vintages(measuring: Measuring<'_>, all: AllCells, pairs: &mut [PairSk
         move || Ok(with_cells(all)),
         |(pair, cells)| Ok(measuring.measure(pair, cells).rewritten),
         |rewritten| {
-            // Both have the same cells.
+            // Both have the same pairs.
             if let Some(pair) = pairs.next() {
                 pair.rewritten = rewritten;
             }
             Ok(())
         },
     )
-}
-
-/// The calendar days of a period, at least.
-fn days_of(period: Period) -> u64 {
-    let (count, unit) = period.as_str().split_at(period.as_str().len() - 1);
-    let count: u64 = count.parse().unwrap_or(1);
-    // Five sessions are a week.
-    if unit == "m" { count * 31 } else { count.div_ceil(5) * 2 + count }
 }
 
 fn worst_day(all: &AllCells, prices: &Prices) -> Option<WorstDay> {
@@ -388,18 +438,9 @@ struct Judged<'a> {
     ranks: &'a mut RankMeasure,
 }
 
-/// Adjusts the p-values of a state for the number of pairs and features, and finds the best; none if none has a test.
-fn judge_together(pairs: &mut [PairSkill], features: &mut [FeatureSkill], state: State) -> Option<Best> {
-    let index = State::ALL.iter().position(|other| *other == state)?;
-    let pairs = pairs.iter_mut().map(|of| {
-        let ranks = &mut of.measures[index].ranks;
-        Judged { pair: (of.period, of.regime), feature: None, ranks }
-    });
-    let features = features.iter_mut().map(|of| {
-        let ranks = &mut of.measures[index].ranks;
-        Judged { pair: (of.period, of.regime), feature: Some(&of.feature), ranks }
-    });
-    let mut tested: Vec<Judged<'_>> = pairs.chain(features).filter(|judged| judged.ranks.test.is_some()).collect();
+/// Adjusts the p-values of a state for the number of pairs, or of features, and finds the best; none if none has a test.
+fn judge_together(all: Vec<Judged<'_>>, state: State) -> Option<Best> {
+    let mut tested: Vec<Judged<'_>> = all.into_iter().filter(|judged| judged.ranks.test.is_some()).collect();
     let tests: Vec<MeanTest> = tested.iter().filter_map(|judged| judged.ranks.test).collect();
     let z_values = tests.iter().map(MeanTest::z).enumerate();
     let (of_best, z) = z_values.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs()))?;

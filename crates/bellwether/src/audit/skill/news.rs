@@ -12,9 +12,8 @@ use std::path::PathBuf;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
 
-use super::cells::{ReturnCell, pair};
+use super::cells::{Cell, pair};
 use super::horizon::first_after;
-use super::measures::DatedCell;
 use super::prices::{Day, Prices, date};
 use crate::archive::Scope;
 use crate::audit::subject::Subject;
@@ -55,13 +54,13 @@ pub(super) struct DateNews<'a> {
 }
 
 impl SignalNews {
-    /// The news of a subject's signals. What was published is read from the first day with a live signal on; none has any
+    /// The news of a subject's signals. What was published is read from the first day with a published signal on; none has any
     /// without one. `None` if the dataset has no news.
     pub(super) fn of(
         subject: &Subject,
         plan: &DatasetPlan,
         prices: &Prices,
-        (measured_at, first_live): (Vec<(Period, Regime)>, Option<Day>),
+        (measured_at, first_published): (Vec<(Period, Regime)>, Option<Day>),
     ) -> Result<Option<Self>> {
         let Some(scope) = subject.scope() else { return Ok(None) };
         // A date is no number.
@@ -82,11 +81,11 @@ impl SignalNews {
         }
         let today = KnownNews::read(subject, scope, &plan.of_features(Vintage::Latest), &columns, prices)?;
         let mut published = KnownNews::with(columns.len());
-        if let Some(day) = first_live {
-            let live = Filter { from: Some(date(day)), ..Filter::default() };
-            let scope = Scope { filter: scope.filter.clone().and(live.clone()), ..scope.clone() };
+        if let Some(day) = first_published {
+            let since = Filter { from: Some(date(day)), ..Filter::default() };
+            let scope = Scope { filter: scope.filter.clone().and(since.clone()), ..scope.clone() };
             let plan = plan.of_features(Vintage::First);
-            let plan = DatasetPlan { filter: plan.filter.clone().and(live), ..plan };
+            let plan = DatasetPlan { filter: plan.filter.clone().and(since), ..plan };
             published = KnownNews::read(subject, &scope, &plan, &columns, prices)?;
         }
         Ok(Some(Self { features, windows, measured_at, published, today }))
@@ -98,10 +97,10 @@ impl SignalNews {
     }
 
     /// The news of the cells of a date, in the order of their tickers.
-    pub(super) fn of_date(&self, of: (Period, Regime), cells: &[DatedCell]) -> DateNews<'_> {
+    pub(super) fn of_date(&self, of: (Period, Regime), cells: &[Cell]) -> DateNews<'_> {
         let pair = pair(of.0, of.1) as u16;
         let rows = [
-            self.published.rows(pair, cells, |cell, ready| cell.is_live() && ready <= cell.entry),
+            self.published.rows(pair, cells, |cell, ready| cell.is_published() && ready <= cell.entry),
             self.today.rows(pair, cells, |cell, _| !cell.is_withdrawn()),
         ];
         let groups = |known: &KnownNews, rows: &[Option<u32>]| -> Vec<Vec<usize>> {
@@ -122,11 +121,10 @@ impl DateNews<'_> {
         self.groups.each_ref().map(Vec::as_slice)
     }
 
-    /// The values of a feature, as published and today.
-    pub(super) fn values(&self, feature: usize) -> [Vec<Option<f64>>; 2] {
-        let values = |known: &KnownNews, rows: &[Option<u32>]| -> Vec<Option<f64>> {
-            let value = |row: u32| known.columns[feature][row as usize];
-            rows.iter().map(|row| row.map(value).filter(|value| !value.is_nan())).collect()
+    /// The values of a feature, as published and today; not a number where there is none.
+    pub(super) fn values(&self, feature: usize) -> [Vec<f64>; 2] {
+        let values = |known: &KnownNews, rows: &[Option<u32>]| -> Vec<f64> {
+            rows.iter().map(|row| row.map_or(f64::NAN, |row| known.columns[feature][row as usize])).collect()
         };
         [values(&self.news.published, &self.rows[0]), values(&self.news.today, &self.rows[1])]
     }
@@ -199,16 +197,16 @@ impl KnownNews {
     }
 
     /// The row of each cell of a date that is taken, by the cell and the first session at whose close it was known.
-    fn rows(&self, pair: u16, cells: &[DatedCell], is_taken: impl Fn(&ReturnCell, u16) -> bool) -> Vec<Option<u32>> {
-        let day = cells.first().map_or(0, |cell| usize::from(cell.cell.day));
+    fn rows(&self, pair: u16, cells: &[Cell], is_taken: impl Fn(&Cell, u16) -> bool) -> Vec<Option<u32>> {
+        let day = cells.first().map_or(0, |cell| usize::from(cell.day));
         let mut rest = self.by_day.get(day).map_or(&[][..], Vec::as_slice);
-        let row = |cell: &DatedCell| {
-            let ticker = cell.cell.ticker;
+        let row = |cell: &Cell| {
+            let ticker = cell.ticker;
             let before = rest.iter().take_while(|entry| entry.ticker < ticker).count();
             rest = &rest[before..];
             let mut of_ticker = rest.iter().take_while(|entry| entry.ticker == ticker);
             let entry = of_ticker.find(|entry| entry.pair == pair || entry.pair == OTHERS)?;
-            is_taken(&cell.cell, entry.ready).then_some(entry.row)
+            is_taken(cell, entry.ready).then_some(entry.row)
         };
         cells.iter().map(row).collect()
     }
@@ -322,23 +320,19 @@ fn number(column: &Column, row: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{GROUPS, KnownNews, NewsEntry, OTHERS, group};
-    use crate::audit::skill::cells::ReturnCell;
-    use crate::audit::skill::measures::DatedCell;
-
-    fn cell(ticker: u16, day: u16, entry: u16) -> DatedCell {
-        DatedCell { cell: ReturnCell::of_test(ticker, day, entry), change: None, excess: 0.0, value: 0.0, exit: 0 }
-    }
+    use crate::audit::skill::cells::Cell;
 
     #[test]
     fn a_cell_has_the_news_of_its_pair_as_soon_as_its_run_was_sealed() {
         let entry = |ticker, pair, ready, row| NewsEntry { ticker, pair, ready, row };
         let of_day = vec![entry(2, 7, 0, 10), entry(2, OTHERS, 5, 11), entry(4, 9, 0, 12), entry(6, OTHERS, 0, 13)];
         let known = KnownNews { by_day: vec![Vec::new(), of_day], columns: Vec::new() };
-        let cells = [(1, 9), (2, 4), (2, 5), (4, 9), (6, 0), (8, 0)].map(|(ticker, entry)| cell(ticker, 1, entry));
-        let is_ready = |cell: &ReturnCell, ready: u16| ready <= cell.entry;
+        let cells =
+            [(1, 9), (2, 4), (2, 5), (4, 9), (6, 0), (8, 0)].map(|(ticker, entry)| Cell::of_test(ticker, 1, entry));
+        let is_ready = |cell: &Cell, ready: u16| ready <= cell.entry;
         assert_eq!(known.rows(7, &cells, is_ready), [None, Some(10), Some(10), None, Some(13), None]);
         assert_eq!(known.rows(9, &cells, is_ready), [None, None, Some(11), Some(12), Some(13), None]);
-        assert_eq!(known.rows(7, &[cell(2, 9, 9)], is_ready), [None], "another day");
+        assert_eq!(known.rows(7, &[Cell::of_test(2, 9, 9)], is_ready), [None], "another day");
     }
 
     #[test]

@@ -8,9 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use bellwether_statistics::MeanTest;
 
 use super::PairSkill;
-use super::answer::{DateCorrelation, DateReturns, Measure, RankMeasure, Side};
-use super::features::FeatureSkill;
-use super::series::SeriesMeasure;
+use super::answer::{DateCorrelation, DateReturns, FeatureSkill, Measure, RankMeasure, SeriesMeasure, Side};
 use crate::audit::row_builder::{RowBuilder, RowValue};
 use crate::error::Result;
 use crate::tables::date;
@@ -104,7 +102,10 @@ fn add<'a>(
 fn groups(measure: &RankMeasure) -> impl Iterator<Item = (&'static str, String, &SeriesMeasure)> {
     let lags = measure.by_lag.iter().map(|lag| ("lag", lag.lag.to_string(), &lag.measure));
     let years = measure.by_year.iter().map(|year| ("year", year.year.to_string(), &year.measure));
-    lags.chain(years).chain(measure.by_sector.iter().map(|of| ("sector", of.sector.clone(), &of.measure)))
+    let neutral = [("within", "sectors", &measure.within_sectors), ("given", "beta", &measure.given_beta)];
+    let neutral = neutral.into_iter().filter_map(|(by, group, of)| Some((by, group.to_owned(), of.as_ref()?)));
+    let sectors = measure.by_sector.iter().map(|of| ("sector", of.sector.clone(), &of.measure));
+    lags.chain(years).chain(sectors).chain(neutral)
 }
 
 fn of_group<'a>(named: MeasureName<'a>, (by, group): (&'a str, &'a str), measure: &SeriesMeasure) -> Vec<RowValue<'a>> {

@@ -8,7 +8,7 @@ use super::{Html, Interval, Topic};
 use crate::audit::skill::{Hindsight, Measure, PairSkill, ReliabilityPoint, Skill, State};
 use crate::report::Report;
 use crate::report::svg::{Area, Canvas, Plot};
-use crate::text::human::{count_of, group_digits, percent, portion, round};
+use crate::text::human::{count_of, group_digits, percent, round};
 
 /// What pages with this section add to the style.
 pub(super) const STYLE: &str = include_str!("../skill.css");
@@ -66,48 +66,16 @@ impl Skill {
         pairs
     }
 
-    /// The finding: the correlation of the pair with the most dates.
+    /// The finding: the first sentence of the verdict.
     pub(in crate::report) fn finding(&self) -> String {
-        let Some(pair) = self.drawn_pairs().first().copied() else {
-            return "No date has five signals with a complete return".to_owned();
-        };
-        let said = |measure: &Measure| {
-            let mean = measure.ranks.correlation.unwrap_or_default();
-            let interval = measure.ranks.test.as_ref().map(|test| test.interval);
-            let interval =
-                interval.map(|interval| format!(" ({} to {})", round(interval.lower, 3), round(interval.upper, 3)));
-            format!("{}{}", round(mean, 3), interval.unwrap_or_default())
-        };
-        let [published, today] = [of(pair, State::Published), of(pair, State::Today)];
-        let PairSkill { period, regime, .. } = pair;
-        match (published.ranks.dates, today.ranks.dates) {
-            (0, _) => format!("{period} {regime} ranks returns at {} in today's history", said(today)),
-            (_, 0) => format!("{period} {regime} ranked returns at {} when it was published", said(published)),
-            _ => format!(
-                "{period} {regime} ranked returns at {} when it was published, and at {} in today's history",
-                said(published),
-                said(today)
-            ),
-        }
+        self.verdict.first().map_or("", |first| first.trim_end_matches('.')).to_owned()
     }
 
-    /// What belongs to the finding.
+    /// What belongs to the finding: the rest of the verdict, and what the best shows by luck.
     pub(in crate::report) fn remarks(&self) -> Vec<String> {
-        let counts = &self.signals;
-        let mut remarks = vec![format!(
-            "{} of the history was witnessed: {} of {}.",
-            portion(counts.live, counts.all - counts.same_day),
-            group_digits(counts.live),
-            count_of(counts.all - counts.same_day, "signal", "signals")
-        )];
-        if self.hindsight.turned > 0 {
-            remarks.push(format!(
-                "{} after the horizon was over, {} of them to where the price went; half is an honest correction.",
-                count_of(self.hindsight.turned, "signal turned", "signals turned"),
-                portion(self.hindsight.agree, self.hindsight.turned)
-            ));
-        }
-        let best = self.best.iter().find(|best| best.state == State::Today && best.tested > 1);
+        let mut remarks = self.verdict[self.verdict.len().min(1)..].to_vec();
+        let best =
+            self.best.iter().find(|best| best.state == State::Today && best.feature.is_none() && best.tested > 1);
         remarks.extend(best.map(|best| {
             format!(
                 "The best of {} today is {} with z {:.1}; without skill the best would show {:.1}.",
@@ -200,9 +168,9 @@ fn day(day: i32) -> impl Display {
 }
 
 fn hit_rates(html: &mut Html, pairs: &[&PairSkill], hindsight: &Hindsight) {
-    let note = "Share of signals after which the return went their way, relative to the mean of the date, with its 95 % \
-                interval by date; the line is at one half, the scale from 30 to 70 %. Signals that were turned once their \
-                horizon was over, of all pairs, count as they stand today.";
+    let note = "Share of signals after which the return went their way, relative to the median of the date, with its 95 % \
+                interval by date; the line is at one half, the scale from 30 to 70 %. What was rewritten once part of the \
+                return was known, of all pairs, counts by the direction that it speaks for.";
     let place = |rate: f64| ((rate - RATES.0) / (RATES.1 - RATES.0)).clamp(0.0, 1.0);
     let hits = |name: String, id: &str, class, (rate, signals): (f64, u64), ends: Option<[f64; 2]>| Interval {
         id: format!("plot-hits-{id}"),
@@ -222,13 +190,14 @@ fn hit_rates(html: &mut Html, pairs: &[&PairSkill], hindsight: &Hindsight) {
             let name = format!("{} {} {}, {side}", pair.period, pair.regime, state.as_str());
             let id = format!("{}-{}-{}-{side}", pair.period, pair.regime, state.as_str());
             let ends = of_side.test.as_ref().map(|test| [test.interval.lower, test.interval.upper]);
-            let ends = ends.map(|ends| ends.map(|end| 0.5 + end));
+            let luck = of_side.luck_rate().unwrap_or(0.5);
+            let ends = ends.map(|ends| ends.map(|end| luck + end));
             all.push(hits(name, &id, class, (rate, of_side.side.signals), ends));
         }
     }
     all.extend(hindsight.share.map(|rate| {
-        let name = "all pairs, turned after the horizon".to_owned();
-        hits(name, "turned", "today", (rate, hindsight.turned), hindsight.interval())
+        let name = "all pairs, rewritten with returns known".to_owned();
+        hits(name, "turned", "today", (rate, hindsight.rewrites), hindsight.interval())
     }));
     html.figure("Came true", note, |html| html.intervals(all));
 }
