@@ -8,8 +8,8 @@ use arrow::array::{
 };
 use arrow::datatypes::{Date32Type, SchemaRef};
 use bellwether::archive::{ListedRun, RunListing};
+use bellwether::audit;
 use bellwether::audit::skill::{PriceRows, WhenMissing};
-use bellwether::audit::{self, documents};
 use bellwether::error::{Error, Result};
 use bellwether::export::{self, ListedVersion, PublishedReader};
 use bellwether::load::Dataset;
@@ -91,7 +91,7 @@ pub(crate) fn revisions(
         let options = AuditOptions { archive: &subject.2, service, plan, as_of, control: &control };
         let after = instant("after", after.as_deref())?;
         let (rows, found) = gather(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
-        Ok((rows, json(&documents::Revisions::of(&found))))
+        Ok((rows, json(&found)))
     })
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn quality(
         let (service, plan) = (service.as_deref(), plan.as_ref());
         let options = AuditOptions { archive: &subject.2, service, plan, as_of, control: &control };
         let (rows, found) = gather(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
-        Ok((rows, json(&documents::Quality::of(&found))))
+        Ok((rows, json(&found)))
     })
 }
 
@@ -184,7 +184,7 @@ pub(crate) fn diff(py: Python<'_>, datasets: PathBuf, before: String, after: Str
         let (before, after) = (find(&before)?, find(&after)?);
         let schema = audit::diff::schema(&before);
         let (rows, found) = gather(schema, |deliver| audit::diff::diff(&before, &after, deliver))?;
-        Ok((rows, json(&documents::Difference::of(&before, &after, &found))))
+        Ok((rows, json(&found)))
     })
 }
 

@@ -3,13 +3,10 @@
 use std::path::Path;
 
 use bellwether::audit::diff::{self, Difference};
-use bellwether::audit::documents;
-use bellwether::definition::changed_keys;
 use bellwether::export::{self, PublishedReader, VersionKind};
 use bellwether::project::Project;
 use bellwether::text::escape::escape;
 use bellwether::text::human::{count_of, group_digits, portion};
-use bellwether::time::to_record;
 
 use super::aligned::Aligned;
 use super::cancellable;
@@ -68,14 +65,13 @@ impl Diff {
                 [find(&earlier(&folder, &self.before)?)?, after]
             }
         };
-        let (rows, versions) = (self.rows.clone(), [before.clone(), after.clone()]);
+        let rows = self.rows.clone();
         let found = cancellable(move |control| {
-            let [before, after] = versions.map(|version| version.until(control.stop.clone()));
+            let [before, after] = [before, after].map(|version| version.until(control.stop.clone()));
             rows.fill(diff::schema(&before), |deliver| diff::diff(&before, &after, deliver))
         })?;
         if !self.rows.is_stdout() {
-            self.json
-                .say(|| documents::Difference::of(&before, &after, &found), || describe(&before, &after, &found))?;
+            self.json.say(|| &found, || describe(&found))?;
         }
         match self.exit_code && !found.is_none() {
             true => Err(Failure::Told { code: FOUND }),
@@ -97,28 +93,27 @@ fn earlier(datasets: &Path, name: &str) -> Result<String> {
     Ok(own[before].name.clone())
 }
 
-fn describe(before: &PublishedReader, after: &PublishedReader, found: &Difference) -> String {
+fn describe(found: &Difference) -> String {
     let mut versions = Aligned::new(2, ["", "version", "rows", "as of"]);
-    for (place, version) in [("before", before), ("after", after)] {
-        let (rows, as_of) = (group_digits(version.row_count()), to_record(version.as_of()));
-        versions.row([place.to_owned(), version.name(), rows, as_of]);
+    for (place, version) in [("before", &found.before), ("after", &found.after)] {
+        versions.row([place.to_owned(), version.name.clone(), group_digits(version.rows), version.as_of.clone()]);
     }
-    let changed = changed_keys(before.definition(), after.definition());
-    let changed: String = changed.iter().map(|key| format!("definition: {}\n", escape(&key.to_string()))).collect();
+    let changed: String =
+        found.definition.iter().map(|key| format!("definition: {}\n", escape(&key.to_string()))).collect();
     let versions = format!("{versions}{changed}");
     if found.is_none() {
         return format!("{versions}\nno differences\n");
     }
-    let both = found.before - found.removed;
+    let both = found.before.rows - found.removed;
     let share =
         |count: u64, all: u64, of: &str| format!("{} of {} {of}", portion(count, all), count_of(all, "row", "rows"));
     let mut rows = Aligned::new(1, ["rows", "count", "share"]);
-    rows.row(["added".to_owned(), group_digits(found.added), share(found.added, found.after, "after")]);
-    rows.row(["removed".to_owned(), group_digits(found.removed), share(found.removed, found.before, "before")]);
+    rows.row(["added".to_owned(), group_digits(found.added), share(found.added, found.after.rows, "after")]);
+    rows.row(["removed".to_owned(), group_digits(found.removed), share(found.removed, found.before.rows, "before")]);
     rows.row(["changed".to_owned(), group_digits(found.changed), share(found.changed, both, "in both")]);
     let mut columns = Aligned::new(1, ["column", "rows changed", "share"]);
-    for (name, count) in found.columns.iter().filter(|(_, count)| *count > 0) {
-        columns.row([name.clone(), group_digits(*count), share(*count, both, "in both")]);
+    for column in &found.columns {
+        columns.row([column.name.clone(), group_digits(column.rows), share(column.rows, both, "in both")]);
     }
     match found.changed {
         0 => format!("{versions}\n{rows}"),

@@ -1,7 +1,7 @@
 //! `bellwether schema`: JSON Schemas of definitions, and of what commands tell.
 
 use bellwether::archive::{Imported, RunDetails, RunListing};
-use bellwether::audit::{documents as audits, skill};
+use bellwether::audit::{Leak, diff, quality, revisions, skill, sources};
 use bellwether::definition::json_schema;
 use bellwether::export::Citation;
 use bellwether::report::DatasetSummary;
@@ -25,15 +25,15 @@ type SchemaOf = (&'static str, fn() -> schemars::Schema);
 
 /// The commands with `--json`, and the schemas of their output.
 const SCHEMAS: &[SchemaOf] = &[
-    ("audit leak", schema_of::<audits::Leak>),
-    ("audit quality", schema_of::<audits::Quality>),
-    ("audit revisions", schema_of::<audits::Revisions>),
+    ("audit leak", schema_of::<Leak>),
+    ("audit quality", schema_of::<quality::Quality>),
+    ("audit revisions", schema_of::<revisions::Revisions>),
     ("audit skill", schema_of::<skill::Skill>),
-    ("audit sources", schema_of::<audits::Sources>),
+    ("audit sources", schema_of::<sources::Sources>),
     ("build", schema_of::<Built>),
     ("check", schema_of::<Checked>),
     ("cite", schema_of::<Citation>),
-    ("diff", schema_of::<audits::Difference>),
+    ("diff", schema_of::<diff::Difference>),
     ("doctor", schema_of::<Diagnoses<'_>>),
     ("events", whole_schema_of::<AnyLine<'_>>),
     ("forget", schema_of::<Forgot>),

@@ -1,6 +1,6 @@
 //! `bellwether audit leak`: tests a dataset for look-ahead.
 
-use bellwether::audit::{TrialOutcome, documents};
+use bellwether::audit::TrialOutcome;
 use bellwether::disk::file;
 use bellwether::error::{Error, ErrorKind};
 use bellwether::project::Project;
@@ -39,35 +39,34 @@ impl Leak {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = self.include.in_plan(plan_of(self.definition.as_deref(), project)?);
         let scratch = file::scratch(&self.folders.data(project), &unique_name(Clock::System.now()));
-        let (name, archive) = (plan.name.clone(), self.folders.archive(project));
+        let archive = self.folders.archive(project);
         let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
         self.store.fetch(Some(&plan), local, &[FetchItem::Runs(None)])?;
         let leak = cancellable(move |control| audit_leak(&plan, &archive, &scratch, control))?;
+        let leaks = leak.count(TrialOutcome::Leak);
         if self.json.is_wanted() {
-            say(&document(documents::Leak::of(&name, &leak)))?;
-            return match leak.leaks() {
-                0 => Ok(()),
-                count => Err(look_ahead(&name, count)),
-            };
+            say(&document(&leak))?;
+        } else {
+            for trial in &leak.trials {
+                let rows = group_digits(trial.rows);
+                let line = match (trial.outcome, &trial.reason) {
+                    (TrialOutcome::Sound, _) => format!("ok              {rows:>12} rows  {}\n", trial.what),
+                    (TrialOutcome::Leak, _) => format!("LEAK            {rows:>12} rows  {}\n", trial.what),
+                    (TrialOutcome::NotApplicable, why) => {
+                        let why = why.as_deref().unwrap_or_default();
+                        format!("not applicable  {:>12} rows  {}: {why}\n", "-", trial.what)
+                    }
+                };
+                say(&line)?;
+            }
         }
-        for trial in &leak.trials {
-            let line = match &trial.outcome {
-                TrialOutcome::Sound => {
-                    format!("ok              {:>12} rows  {}\n", group_digits(trial.rows), trial.what)
-                }
-                TrialOutcome::Leak => {
-                    format!("LEAK            {:>12} rows  {}\n", group_digits(trial.rows), trial.what)
-                }
-                TrialOutcome::NotApplicable(why) => {
-                    format!("not applicable  {:>12} rows  {}: {why}\n", "-", trial.what)
-                }
-            };
-            say(&line)?;
+        if leaks > 0 {
+            return Err(look_ahead(&leak.dataset, leaks));
         }
-        if leak.leaks() > 0 {
-            return Err(look_ahead(&name, leak.leaks()));
+        if self.json.is_wanted() {
+            return Ok(());
         }
-        let not_applicable = match leak.not_applicable() {
+        let not_applicable = match leak.count(TrialOutcome::NotApplicable) {
             0 => String::new(),
             count => format!(", {count} of them not applicable"),
         };

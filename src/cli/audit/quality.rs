@@ -1,7 +1,6 @@
 //! `bellwether audit quality`: looks for missing, stale, repeated, unusual and rejected data.
 
 use bellwether::audit::answers::{CutOff, RejectReason};
-use bellwether::audit::documents;
 use bellwether::audit::quality::{self, Rename, TickerQuality};
 use bellwether::plan::NaiveRule;
 use bellwether::project::Project;
@@ -40,7 +39,7 @@ impl Quality {
             .arguments
             .run(&scope, project, quality::schema(), |options, deliver| audit_quality(options, deliver))?;
         let limit = RowLimit::of(self.all);
-        self.arguments.print(&scope, || documents::Quality::of(&found), || describe(&found, scope.rule(), limit))
+        self.arguments.print(&scope, || &found, || describe(&found, scope.rule(), limit))
     }
 }
 
@@ -52,28 +51,28 @@ fn describe(found: &quality::Quality, rule: NaiveRule, limit: RowLimit) -> Strin
         for window in &found.windows {
             let share = window.share().map_or_else(|| "-".to_owned(), percent);
             let counts = [window.signals, window.unknown, window.with_news].map(group_digits);
-            table.row([window.days.to_string()].into_iter().chain(counts).chain([share]));
+            table.row([window.window.clone()].into_iter().chain(counts).chain([share]));
         }
         text.push(table);
     }
-    if found.rejects.records > 0 {
+    if found.rejected > 0 {
         let mut table = Aligned::new(2, ["rejected records of", "reason", "records", "new"]);
-        let is_told = |new: u64| if found.rejects.new.is_some() { group_digits(new) } else { "-".to_owned() };
         let row = |RejectReason { operation, reason, records, new, .. }: &RejectReason| {
-            vec![(*operation).to_owned(), reason.clone(), group_digits(*records), is_told(*new)]
+            let new = new.map_or_else(|| "-".to_owned(), group_digits);
+            vec![(*operation).to_owned(), reason.clone(), group_digits(*records), new]
         };
-        table.rest(found.rejects.reasons.iter().map(row), limit);
-        if found.rejects.unlisted > 0 {
-            table.row([format!("… and {} more, counted but not listed", group_digits(found.rejects.unlisted))]);
+        table.rest(found.reasons.iter().map(row), limit);
+        if found.unlisted > 0 {
+            table.row([format!("… and {} more, counted but not listed", group_digits(found.unlisted))]);
         }
         text.push(table);
     }
-    if !found.unknown.fields.is_empty() {
+    if !found.unknown_fields.is_empty() {
         let mut table = Aligned::new(3, ["unknown field of", "field", "example", "times"]);
         let row = |drift: &Drift| {
             vec![drift.endpoint.to_string(), drift.field.clone(), drift.example.clone(), group_digits(drift.count)]
         };
-        table.rest(found.unknown.fields.iter().map(row), limit);
+        table.rest(found.unknown_fields.iter().map(row), limit);
         text.push(table);
     }
     let mut text: Vec<String> = text.iter().map(Aligned::to_string).collect();
@@ -122,8 +121,7 @@ fn of_tickers(found: &quality::Quality, limit: RowLimit) -> Aligned {
         ["ticker", "signals", "coverage", "gaps", "missing", "stale", "behind", "articles", "duplicates", "unusual"];
     let mut text = Aligned::new(1, heads);
     text.row(cells("all", &found.total));
-    let is_wrong = |of: &TickerQuality| of.missing + of.stale + of.duplicates + of.unusual > 0;
-    let mut wrong: Vec<_> = found.tickers.iter().filter(|(_, of)| is_wrong(of)).collect();
+    let mut wrong: Vec<_> = found.tickers.iter().collect();
     wrong.sort_by_key(|(_, of)| std::cmp::Reverse((of.missing + of.duplicates + of.unusual, of.behind)));
     if !wrong.is_empty() {
         let rows = wrong.into_iter().map(|(ticker, of)| cells(ticker.as_str(), of));
@@ -133,7 +131,7 @@ fn of_tickers(found: &quality::Quality, limit: RowLimit) -> Aligned {
 }
 
 fn cells(name: &str, of: &TickerQuality) -> Vec<String> {
-    let coverage = of.coverage().map_or_else(|| "-".to_owned(), percent);
+    let coverage = of.coverage.map_or_else(|| "-".to_owned(), percent);
     let mut cells = vec![name.to_owned(), group_digits(of.signals), coverage];
     let counts = [of.gaps, of.missing, of.stale, of.behind, of.articles, of.duplicates, of.unusual];
     cells.extend(counts.map(group_digits));

@@ -5,7 +5,6 @@ use bellwether::error::{Error, ErrorKind};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use bellwether::audit::documents;
 use bellwether::audit::revisions::{self, CellCounts, Rewrites};
 use bellwether::project::Project;
 use bellwether::run::audit_revisions;
@@ -74,8 +73,8 @@ impl Revisions {
             audit_revisions(options, self.from, deliver)
         })?;
         let limit = RowLimit::of(self.all);
-        self.arguments.print(&scope, || documents::Revisions::of(&found), || describe(&found, limit))?;
-        let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share());
+        self.arguments.print(&scope, || &found, || describe(&found, limit))?;
+        let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share);
         let worst = worst.fold(0.0, f64::max);
         match self.fail_above {
             Some(allowed) if worst > allowed => {
@@ -97,9 +96,9 @@ fn describe(found: &revisions::Revisions, limit: RowLimit) -> String {
     let mut text = format!("after   {after}\nup to   {}\n", to_record(found.until));
     for (name, table) in [("signals", &found.signals), ("articles", &found.articles)] {
         text.push_str(&format!("\n{}", of_table(name, table, limit)));
-        let CellCounts { rewritten, known_before, .. } = table.total;
+        let CellCounts { rewritten, known_before, rewritten_share, .. } = table.total;
         if found.from.is_some()
-            && let Some(share) = table.total.rewritten_share()
+            && let Some(share) = rewritten_share
         {
             let (rewritten, known) = (group_digits(rewritten), group_digits(known_before));
             text.push_str(&format!(
@@ -116,7 +115,7 @@ fn of_table(name: &str, table: &Rewrites, limit: RowLimit) -> Aligned {
         [name, "known", "changed", "rate", "added late", "revised", "withdrawn", "flipped", "moved by", "at most"];
     let mut text = Aligned::new(1, heads);
     text.row(cells("all", &table.total));
-    if table.total.changes() == 0 {
+    if table.total.changed == 0 {
         return text;
     }
     // There are few ages, listed in order.
@@ -149,12 +148,12 @@ fn cells(name: impl Display, tally: &CellCounts) -> Vec<String> {
         name.to_string(),
         group_digits(tally.known),
         group_digits(tally.changed),
-        tally.rate().map_or_else(|| "-".to_owned(), percent),
+        tally.rate.map_or_else(|| "-".to_owned(), percent),
         group_digits(tally.added_late),
         group_digits(tally.revised),
         group_digits(tally.withdrawn),
         group_digits(tally.flipped),
-        moved(tally.moved_on_average()),
-        moved((tally.revised > 0).then_some(tally.moved_most)),
+        moved(tally.moved_on_average),
+        moved(tally.moved_most),
     ]
 }

@@ -86,7 +86,7 @@ pub struct Rejects {
 }
 
 /// Records rejected for one reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RejectReason {
     /// The operation that returned them.
     pub operation: &'static str,
@@ -94,9 +94,10 @@ pub struct RejectReason {
     pub reason: String,
     /// Number of records.
     pub records: u64,
-    /// How many are new.
-    pub new: u64,
+    /// Those that the previous answers did not have; none without previous answers.
+    pub new: Option<u64>,
     /// The first of them: its request, and its position in the answer.
+    #[serde(skip)]
     pub example: (String, String),
 }
 
@@ -352,7 +353,7 @@ impl RejectTally {
         }
         let index = *self.index_of.entry(name).or_insert_with_key(|(operation, reason)| {
             let (reason, example) = (reason.clone(), example());
-            self.reasons.push(RejectReason { operation, reason, records: 0, new: 0, example });
+            self.reasons.push(RejectReason { operation, reason, records: 0, new: Some(0), example });
             self.reasons.len() - 1
         });
         self.reasons[index].records += 1;
@@ -366,7 +367,7 @@ impl RejectTally {
                 Some(count) => *count -= 1,
                 None => {
                     new += 1;
-                    self.reasons[reason].new += 1;
+                    *self.reasons[reason].new.get_or_insert_default() += 1;
                 }
             }
         }
@@ -378,6 +379,9 @@ impl RejectTally {
             records += last.listed + last.unlisted_count();
             unlisted += last.unlisted_count();
             new += last.unlisted_count().saturating_sub(unlisted_before);
+        }
+        if is_first {
+            self.reasons.iter_mut().for_each(|reason| reason.new = None);
         }
         self.reasons.sort_by(|one, other| {
             let name = |reason: &RejectReason| (reason.operation, reason.reason.clone());

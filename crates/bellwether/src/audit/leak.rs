@@ -23,7 +23,6 @@
 //! answers but no canaries shows what they change. What counts as before is decided here independently, from dates as
 //! written, not by the dataset's own rule.
 
-mod part_digest;
 #[cfg(test)]
 mod tests;
 
@@ -34,9 +33,11 @@ use std::path::Path;
 use arrow::array::AsArray;
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
+use blake3::Hash;
 use chrono::{DateTime, Days, NaiveDate, TimeDelta, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use self::part_digest::{PartDigest, RowsDigest, dates};
 use super::canaries::{Canaries, is_planted};
 use super::cut::{DatasetPart, DayBoundary, MadeAt, MadeBy, filter, midnight, written_dates};
 use crate::archive::{Archive, Scope, SealedRun, View, copy};
@@ -45,8 +46,9 @@ use crate::dataset::{self, DatasetInput, SeriesNames, join_failed};
 use crate::disk::file::FileError;
 use crate::disk::remove;
 use crate::error::Result;
+use crate::export::Content;
 use crate::interface::Ticker;
-use crate::plan::{Availability, DatasetPlan, DayCount, Feature, TickerSource, Vintage};
+use crate::plan::{Availability, Column, DatasetPlan, DayCount, Feature, TickerSource, Vintage};
 use crate::sessions::number;
 use crate::tables::dates::Date;
 use crate::tables::{SeriesKey, Slab};
@@ -61,33 +63,40 @@ const AFTER: TimeDelta = TimeDelta::seconds(1);
 /// Offsets for canaries of an instant: UTC, and the earliest and latest time zone.
 const OFFSETS: [i16; 3] = [0, 14 * 60, -12 * 60];
 
+/// Whether a dataset has look-ahead.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+pub struct Leak {
+    /// The dataset.
+    pub dataset: String,
+    /// The trials.
+    pub trials: Vec<Trial>,
+}
+
+/// A trial and its outcome.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Trial {
+    /// What was tried.
+    pub what: String,
+    /// `sound`, `leak` or `not applicable`.
+    #[schemars(with = "String")]
+    pub outcome: TrialOutcome,
+    /// Why it is not applicable.
+    pub reason: Option<String>,
+    /// The rows that were compared.
+    pub rows: u64,
+}
+
 /// Outcome of a trial.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TrialOutcome {
     /// The rows were equal.
     Sound,
     /// The rows differed.
     Leak,
-    /// The data does not allow the trial, for this reason.
-    NotApplicable(String),
-}
-
-/// A trial and its outcome.
-#[derive(Clone, Debug)]
-pub struct Trial {
-    /// Description of the trial.
-    pub what: String,
-    /// Rows compared.
-    pub rows: u64,
-    /// The outcome.
-    pub outcome: TrialOutcome,
-}
-
-/// All trials on a dataset.
-#[derive(Clone, Debug, Default)]
-pub struct Leak {
-    /// The trials.
-    pub trials: Vec<Trial>,
+    /// The data does not allow the trial.
+    #[serde(rename = "not applicable")]
+    NotApplicable,
 }
 
 /// Tries to leak future data into a dataset's past. Copies of the archive go to `scratch`, which is removed afterwards.
@@ -322,7 +331,7 @@ impl Experiment<'_> {
         if self.plan.availability == Availability::Observed {
             leak.skip(what, "features use only news observed by a signal's date, and canaries are observed now");
         } else if all != of_control[&None] {
-            leak.trials.push(Trial { what, rows: all.0, outcome: TrialOutcome::Sound });
+            leak.trials.push(Trial { what, outcome: TrialOutcome::Sound, reason: None, rows: all.0 });
         } else {
             leak.skip(what, "no later row has a feature computed from them");
         }
@@ -442,27 +451,69 @@ impl Experiment<'_> {
 impl Leak {
     fn add(&mut self, what: String, one: RowsDigest, other: RowsDigest) {
         let outcome = if one == other { TrialOutcome::Sound } else { TrialOutcome::Leak };
-        self.trials.push(Trial { what, rows: one.0, outcome });
+        self.trials.push(Trial { what, outcome, reason: None, rows: one.0 });
     }
 
     fn skip(&mut self, what: String, why: &str) {
-        self.trials.push(Trial { what, rows: 0, outcome: TrialOutcome::NotApplicable(why.to_owned()) });
+        let (outcome, reason) = (TrialOutcome::NotApplicable, Some(why.to_owned()));
+        self.trials.push(Trial { what, outcome, reason, rows: 0 });
     }
 
-    /// Trials with an outcome like this.
-    fn count(&self, is_so: impl Fn(&TrialOutcome) -> bool) -> usize {
-        self.trials.iter().filter(|trial| is_so(&trial.outcome)).count()
+    /// The number of trials with an outcome.
+    pub fn count(&self, outcome: TrialOutcome) -> usize {
+        self.trials.iter().filter(|trial| trial.outcome == outcome).count()
+    }
+}
+
+/// Number and digest of some rows.
+type RowsDigest = (u64, Hash);
+
+/// The digest of rows before a day, in sequence.
+struct PartDigest {
+    before: Option<i64>,
+    count: u64,
+    content: Content,
+}
+
+impl PartDigest {
+    fn of(plan: &DatasetPlan, before: Option<NaiveDate>) -> Self {
+        Self { before: before.map(midnight), count: 0, content: Content::new(&plan.schema) }
     }
 
-    /// Trials that found a leak.
-    pub fn leaks(&self) -> usize {
-        self.count(|outcome| *outcome == TrialOutcome::Leak)
+    fn add(&mut self, rows: &Rows) -> Result<()> {
+        let pieces = match self.before {
+            None => vec![rows.clone()],
+            Some(end) => before(rows, end),
+        };
+        self.count += pieces.iter().map(|rows| rows.num_rows() as u64).sum::<u64>();
+        self.content.update(&pieces).map_err(join_failed)
     }
 
-    /// Trials that do not apply.
-    pub fn not_applicable(&self) -> usize {
-        self.count(|outcome| matches!(outcome, TrialOutcome::NotApplicable(_)))
+    fn finish(self) -> RowsDigest {
+        (self.count, self.content.digest())
     }
+}
+
+/// The rows dated before an instant: adjacent ones together.
+fn before(rows: &Rows, end: i64) -> Vec<Rows> {
+    let (mut pieces, mut from, mut at) = (Vec::new(), 0, 0);
+    for (date, count) in dates(rows).chain([(end, 0)]) {
+        if date >= end {
+            if at > from {
+                pieces.push(rows.slice(from, at - from));
+            }
+            from = at + count;
+        }
+        at += count;
+    }
+    pieces
+}
+
+/// The dates of some rows, each with the number of rows that have it in a row.
+fn dates(rows: &Rows) -> impl Iterator<Item = (i64, usize)> {
+    let column = rows.column(Column::Date.name()).expect("every dataset has dates");
+    let dates = column.values().as_primitive::<TimestampMicrosecondType>();
+    column.runs().map(|(index, count)| (dates.value(index), count))
 }
 
 /// Days that divide all days evenly.

@@ -5,14 +5,13 @@
 //! `quality` looks for gaps, stale series, duplicates, unusual values and rejected records. `skill` measures whether
 //! signals predicted, as they were published and as they stand today. Each reads the archive a few whole tickers at a
 //! time and delivers its findings as rows, whose columns `dictionary` describes. `diff` compares two versions of a
-//! dataset. `documents` are their answers for programs.
+//! dataset. What an audit returns is also its document: `--json` and Python print it, and the text shows the same.
 
 pub mod answers;
 mod canaries;
 mod cut;
 mod dictionary;
 pub mod diff;
-pub mod documents;
 mod leak;
 mod observed;
 pub mod quality;

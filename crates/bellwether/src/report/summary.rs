@@ -9,7 +9,7 @@ use super::facts::{
 };
 use super::{Observed, Report};
 use crate::audit::answers::CutOff;
-use crate::audit::documents::Revisions;
+use crate::audit::revisions::Revisions;
 use crate::time::to_record;
 
 /// What a dataset holds, and how its past was revised.
@@ -299,7 +299,7 @@ impl Report {
             files: identity.version.as_ref().map(|version| version.files.clone()).unwrap_or_default(),
             version_before: identity.version.as_ref().and_then(|version| version.before.clone()),
             incomplete: facts.coverage(1).rows.iter().filter_map(IncompleteTicker::of).collect(),
-            revisions: self.revisions.as_ref().map(Revisions::of),
+            revisions: self.revisions.clone(),
             runs: self.work.runs.len(),
             notes: self.notes.clone(),
         }

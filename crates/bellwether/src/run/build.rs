@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::as_of::{late_arrivals, note_on_definition, notes_on_watch, view_of_build};
 use super::basis::Writer;
 use super::blocking::blocking;
-use super::builder::{Builder, Counted, CountedRevisions, ReportContext, add_counts, scratch};
+use super::builder::{Builder, Counted, ReportContext, add_counts, scratch};
 use super::checks::{Checking, PreviousVersions, RowChecks};
 use super::knowing_run::knowing_run;
 use super::names::some_of;
@@ -375,10 +375,8 @@ impl Builder<'_> {
         };
         // Facts that cannot be read are damaged, or were written by another version of the program.
         let facts = Facts::from_json(latest.facts()).ok();
-        let (taken, context) = rayon::join(
-            || latest.take_over(self.plan, &provenance, &self.control.stop),
-            || self.report_context(self.revisions()?.revisions),
-        );
+        let (taken, context) =
+            rayon::join(|| latest.take_over(self.plan, &provenance, &self.control.stop), || self.report_context());
         let notes = match taken? {
             ReuseOutcome::Reused(ReusedVersion { staged, from }) => {
                 if let Some(facts) = facts {
@@ -404,7 +402,7 @@ impl Builder<'_> {
             Shape::Long => None,
             Shape::Wide(values) => Some(Wide::new(values)),
         };
-        let subject = self.with_a_past()?;
+        let subject = if self.before.is_some() { self.with_a_past()? } else { None };
         let Counted { counts, counting } = self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
             stage.advance(rows.num_rows() as u64);
             let write = || match &mut wide {
@@ -422,15 +420,14 @@ impl Builder<'_> {
         let mut facts = tally.finish();
         add_counts(&mut facts, counts);
         facts.contradictions = self.contradictions()?;
-        let mut counted = CountedRevisions::default();
+        let mut rewritten = None;
         let facts_as_json = || {
-            (facts.news, counted) = self.news(&facts, counting)?;
+            (facts.news, rewritten) = self.news(&facts, counting)?;
             Ok(facts.to_json())
         };
         let (staged, context) =
-            rayon::join(|| publication.complete(self.plan, facts_as_json), || self.report_context(None));
-        let (staged, CountedRevisions { revisions, rewritten }) = (staged?, counted);
-        Ok(BuiltVersion { staged, context: context?.with_revisions(revisions), facts, rewritten, notes: Vec::new() })
+            rayon::join(|| publication.complete(self.plan, facts_as_json), || self.report_context());
+        Ok(BuiltVersion { staged: staged?, context: context?, facts, rewritten, notes: Vec::new() })
     }
 
     /// Writes the dataset to a file or a stream. Returns the number of rows.

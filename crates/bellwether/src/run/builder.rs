@@ -10,10 +10,10 @@ use super::checks::PreviousVersion;
 use super::observer::Control;
 use super::scope::requests_in_words;
 use super::skill::{has_prices, skill_of};
-use crate::archive::{Scope, SealedRun, View};
+use crate::archive::{FoldedObservations, Scope, SealedRun, View};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
-use crate::audit::revisions::{Counting, Revisions, RewrittenSince};
+use crate::audit::revisions::{Counting, Revisions, RewrittenSince, revisions};
 use crate::audit::skill::Skill;
 use crate::audit::sources::contradictions;
 use crate::columns::Rows;
@@ -43,24 +43,8 @@ pub(crate) struct Builder<'a> {
 /// What was counted while rows were built.
 pub(crate) struct Counted<'s> {
     pub(super) counts: Counts,
-    /// The revisions of signals; none if only one run has observations.
+    /// What was rewritten in signals since the version before; none if nothing can have been.
     pub(super) counting: Option<Counting<'s>>,
-}
-
-/// The revisions of a dataset's series.
-#[derive(Default)]
-pub(super) struct CountedRevisions {
-    /// None if only one run has observations.
-    pub(super) revisions: Option<Revisions>,
-    /// What was rewritten since the version before.
-    pub(super) rewritten: Option<RewrittenSince>,
-}
-
-impl CountedRevisions {
-    fn of(counting: Option<Counting<'_>>) -> Self {
-        let (revisions, rewritten) = counting.map(Counting::finish).unzip();
-        Self { revisions, rewritten: rewritten.flatten() }
-    }
 }
 
 /// The parts of a report that do not come from the rows.
@@ -74,16 +58,9 @@ pub(super) struct ReportContext {
     work: facts::Activity,
 }
 
-impl ReportContext {
-    /// It, with revisions that were counted meanwhile.
-    pub(super) fn with_revisions(self, revisions: Option<Revisions>) -> Self {
-        Self { revisions, ..self }
-    }
-}
-
 impl Builder<'_> {
-    /// Builds the rows, in order, until it is cancelled. Revisions of signals are counted on the way, since
-    /// that reads the same data.
+    /// Builds the rows, in order, until it is cancelled. What was rewritten since the version
+    /// before is counted on the way, in the series of the subject, since that reads the same data.
     pub(crate) fn rows<'s>(
         &self,
         dataset: &DatasetPlan,
@@ -94,7 +71,8 @@ impl Builder<'_> {
         let vintage = dataset.vintage;
         let past = dataset.needs_past().then(|| self.view.past(self.scope, dataset)).transpose()?;
         let stop = &self.control.stop;
-        let mut counting = subject.map(|subject| self.counting(subject));
+        let counting = |(subject, before): (_, &PreviousVersion)| Counting::since(subject, before.recorded.as_of);
+        let mut counting = subject.zip(self.before).map(counting);
         let counts = if dataset.rows == RowKind::Article {
             let cells = self.view.known_articles(vintage)?;
             let tickers = self.view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
@@ -107,7 +85,7 @@ impl Builder<'_> {
                 Ok(observed.map(move |observed| {
                     let observed = observed?;
                     if let Some(counting) = &mut counted {
-                        counting.signals(&observed.histories()?);
+                        counting.add(&observed.histories()?);
                     }
                     Ok(observed.slab)
                 }))
@@ -124,15 +102,6 @@ impl Builder<'_> {
         Ok(Counted { counts, counting })
     }
 
-    /// Counts revisions, and what was rewritten since the version before.
-    fn counting<'s>(&self, subject: &'s Subject) -> Counting<'s> {
-        let counting = Counting::of(subject, None);
-        match self.before {
-            Some(before) => counting.since(before.recorded.as_of),
-            None => counting,
-        }
-    }
-
     /// The number of signals that operations of the service contradict each other about.
     pub(super) fn contradictions(&self) -> Result<u64> {
         if self.plan.dataset.rows == RowKind::Article || self.view.operations().len() < 2 {
@@ -140,16 +109,16 @@ impl Builder<'_> {
         }
         let _work = work!("compare operations");
         let subject = Subject::part(self.view.clone(), self.scope.clone(), &self.plan.dataset)?;
-        Ok(contradictions(&subject)?.disagreements)
+        contradictions(&subject)
     }
 
-    /// The articles of the tickers of some rows, none if the dataset has no news; and their revisions, if those of signals
-    /// were counted. Both are counted on one way through the archive.
+    /// The articles of the tickers of some rows, none if the dataset has no news; and what was rewritten since the version
+    /// before, if that of signals was counted. Both are counted on one way through the archive.
     pub(super) fn news(
         &self,
         facts: &Facts,
         mut counting: Option<Counting<'_>>,
-    ) -> Result<(Option<News>, CountedRevisions)> {
+    ) -> Result<(Option<News>, Option<RewrittenSince>)> {
         let _work = work!("count news");
         let takes_news =
             self.plan.of_each_ticker.contains(&Endpoint::NewsArticles) || self.plan.dataset.rows == RowKind::Article;
@@ -160,21 +129,21 @@ impl Builder<'_> {
             Ok(())
         };
         match &mut counting {
-            Some(counting) => counting.articles(&mut count)?,
+            Some(counting) => counting.add_table(Table::Articles, FoldedObservations::latest_articles, &mut count)?,
             None if takes_news => self.view.known_articles(Vintage::Latest)?.try_for_each(|cells| count(cells?))?,
             None => {}
         }
-        Ok((news.map(NewsTally::finish), CountedRevisions::of(counting)))
+        Ok((news.map(NewsTally::finish), counting.map(Counting::finish)))
     }
 
     /// The parts of the report that do not come from the rows.
-    pub(super) fn report_context(&self, revisions: Option<Revisions>) -> Result<ReportContext> {
+    pub(super) fn report_context(&self) -> Result<ReportContext> {
         let _work = work!("read answers");
         let requests = requests_in_words(self.plan, self.view, self.scope)?;
         let (sectors, watched) = (self.view.sectors(Some(self.scope))?, self.view.watch(self.scope)?);
         Ok(ReportContext {
             skill: self.skill()?,
-            revisions,
+            revisions: self.revisions()?,
             sectors,
             watched,
             asked: self.view.news_tickers(self.scope)?,
@@ -196,14 +165,19 @@ impl Builder<'_> {
         ))
     }
 
-    /// The revisions of the series of the dataset, and what was rewritten since the version before.
-    pub(super) fn revisions(&self) -> Result<CountedRevisions> {
+    /// The revisions of the series of the dataset; none if only one run has observations.
+    fn revisions(&self) -> Result<Option<Revisions>> {
         let _work = work!("count revisions");
-        let Some(subject) = self.with_a_past()? else { return Ok(CountedRevisions::default()) };
-        let mut counting = self.counting(&subject);
-        counting.signals_of_archive()?;
-        counting.articles(|_| Ok(()))?;
-        Ok(CountedRevisions::of(Some(counting)))
+        self.with_a_past()?.map(|subject| revisions(&subject, None, |_| Ok(()))).transpose()
+    }
+
+    /// What was rewritten since the version before; none if nothing can have been.
+    pub(super) fn rewritten(&self) -> Result<Option<RewrittenSince>> {
+        let (Some(subject), Some(before)) = (self.with_a_past()?, self.before) else { return Ok(None) };
+        let mut counting = Counting::since(&subject, before.recorded.as_of);
+        counting.add_table(Table::Signals, |_| Ok(()), Ok)?;
+        counting.add_table(Table::Articles, |_| Ok(()), Ok)?;
+        Ok(Some(counting.finish()))
     }
 
     /// The whole report.

@@ -13,7 +13,7 @@ use percent_encoding::percent_decode_str;
 use super::basis::Writer;
 use super::blocking::blocking;
 use super::build::{BuildOptions, from_archive};
-use super::builder::{Builder, CountedRevisions};
+use super::builder::Builder;
 use super::checks::{PreviousVersion, PreviousVersions, RowChecks};
 use super::observer::Control;
 use super::scope::asked_news;
@@ -329,7 +329,7 @@ impl Sealing {
         facts.seen_live = Some(dataset::count_live(slabs, &plan.dataset)?);
         facts.contradictions = work.contradictions()?;
         facts.news = work.news(&facts, None)?.0;
-        let CountedRevisions { revisions, rewritten } = work.revisions()?;
+        let rewritten = work.rewritten()?;
         let rewritten = rewritten.as_ref();
         let checks = RowChecks { plan: &plan, facts: &facts, before, rewritten, now: provenance.built_at };
         let mut of_rows = checks.check()?;
@@ -339,7 +339,7 @@ impl Sealing {
         let text = facts.to_json();
         let mut described = read.describe(&version, &provenance, &text);
         let identity = Version::of(described.record(), before.map(|before| before.recorded.version.clone()));
-        let context = work.report_context(revisions)?;
+        let context = work.report_context()?;
         let stages = vec![("spark", spark)];
         let report = Report { stages, notes: notes.clone(), ..work.report(facts.clone(), context, Some(identity)) };
         file::write_bytes(&folder.join(FACTS), &text)?;

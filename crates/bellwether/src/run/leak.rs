@@ -23,5 +23,6 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
     let view = view_of(plan, archive, None, &control.stop)?;
     control.warn(&view.notes_on_runs());
     let scope = archived_scope(plan, &view)?;
-    run_as_stage(control, "leak", || leak(view.archive(), &scope, &plan.dataset, scratch))
+    let found = run_as_stage(control, "leak", || leak(view.archive(), &scope, &plan.dataset, scratch))?;
+    Ok(Leak { dataset: plan.name.clone(), ..found })
 }

@@ -74,7 +74,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         // A version has its facts, unless another version of the program wrote them.
         let kept = options.as_of.is_none().then(|| Facts::from_json(&export::facts(&folder).ok()?).ok()).flatten();
         let (facts, context) = match kept {
-            Some(facts) => (facts, work.report_context(work.revisions()?.revisions)?),
+            Some(facts) => (facts, work.report_context()?),
             None => work.count(options.clock)?,
         };
         cancel::check(&options.control.stop)?;
@@ -113,16 +113,14 @@ impl Builder<'_> {
         // In the order of the key, so that nothing has to be sorted.
         let dataset = DatasetPlan { sort: self.plan.dataset.rows.key().to_vec(), ..self.plan.dataset.clone() };
         let mut tally = Tally::new(&dataset);
-        let subject = self.with_a_past()?;
-        let Counted { counts, counting } = self.rows(&dataset, scratch(clock), subject.as_ref(), |rows| {
+        let Counted { counts, .. } = self.rows(&dataset, scratch(clock), None, |rows| {
             tally.count(&rows);
             Ok(())
         })?;
         let mut facts = tally.finish();
         add_counts(&mut facts, counts);
         facts.contradictions = self.contradictions()?;
-        let (news, counted) = self.news(&facts, counting)?;
-        facts.news = news;
-        Ok((facts, self.report_context(counted.revisions)?))
+        facts.news = self.news(&facts, None)?.0;
+        Ok((facts, self.report_context()?))
     }
 }

@@ -14,15 +14,15 @@ use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::day;
-use super::findings::{Finding, FindingKind};
-use crate::archive::{Histories, History, StoredObservations};
+use super::Finding;
+use crate::archive::{History, StoredObservations};
 use crate::audit::observed::ObservedColumns;
-use crate::audit::subject::{self, Subject};
+use crate::audit::subject::{Subject, day};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Signal, Ticker};
 use crate::process::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
+use crate::time::MICROS_PER_DAY;
 
 /// The signals of a week.
 const WEEK: usize = 5;
@@ -34,7 +34,7 @@ const WEEKS: usize = 4;
 const FEWEST_VALUES: usize = 3;
 
 /// The other ticker goes on for more than so many days: some sessions late is not an end.
-const LATE: i64 = 7;
+const LATE: i64 = 7 * MICROS_PER_DAY;
 
 /// The fewest dates that two tickers must share.
 const FEWEST_SHARED: u64 = 20;
@@ -74,79 +74,55 @@ pub struct Rename {
 }
 
 impl Rename {
-    /// The rename as a finding.
-    pub(super) fn finding<'a>(&'a self, key: &'a SeriesKey) -> Finding<'a> {
+    /// It as a finding: the first date of the other, the last of the one, the dates that both have, and the share of them
+    /// with the same signal.
+    pub(super) fn finding(&self) -> Finding {
         let micros = |date: NaiveDate| date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_micros();
+        let (table, ticker) = (Some(Table::Signals), self.ticker.clone());
         Finding {
+            key: Some(SeriesKey { table, ticker, period: Some(self.period), regime: Some(self.regime) }),
             date: Some(micros(self.begins)),
             until: Some(micros(self.ends)),
             count: Some(self.overlap),
             value: Some(self.equal as f64 / self.overlap as f64),
-            what: Some(self.successor.as_str()),
-            ..Finding::of_series(FindingKind::Rename, key)
+            what: Some(self.successor.to_string()),
+            ..Finding::new("rename")
         }
     }
-
-    /// The series that ends.
-    pub(super) fn key(&self) -> SeriesKey {
-        SeriesKey {
-            table: Some(Table::Signals),
-            ticker: self.ticker.clone(),
-            period: Some(self.period),
-            regime: Some(self.regime),
-        }
-    }
-}
-
-/// A signal as it stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct StandingSignal {
-    /// Its date as written, in microseconds.
-    date: i64,
-    signal: Option<&'static str>,
-    /// The bits of its confidence.
-    confidence: Option<u64>,
 }
 
 /// A period and a regime.
 type Pair = (Period, Regime);
 
+/// A signal as it stands: its date as written, in microseconds; its direction, and the bits of its confidence.
+type StandingSignal = (i64, Option<&'static str>, Option<u64>);
+
 /// The signals of a series in scope; none of other tables.
-fn cells(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Option<(Pair, Vec<StandingSignal>)> {
+fn signals(
+    subject: &Subject,
+    history: &History,
+    observed: &ObservedColumns<'_>,
+) -> Option<(Pair, Vec<StandingSignal>)> {
     let pair = (history.key.period?, history.key.regime?);
-    let cell = |row: usize| {
+    let signal = |row: usize| {
         let date = observed.written_date(row).filter(|_| subject.has_date(observed, row))?;
         let value = observed.value(row);
-        Some(StandingSignal {
-            date,
-            signal: value.signal.map(Signal::as_str),
-            confidence: value.number.map(f64::to_bits),
-        })
+        Some((date, value.signal.map(Signal::as_str), value.number.map(f64::to_bits)))
     };
-    Some((pair, observed.known_rows(history).filter_map(cell).collect()))
+    Some((pair, observed.known_rows(history).filter_map(signal).collect()))
 }
 
 /// The hash of a week of a series; none if its signals are mostly equal.
 fn hash_of(pair: Pair, week: &[StandingSignal]) -> Option<u64> {
-    let distinct: HashSet<_> = week.iter().map(|cell| (cell.signal, cell.confidence)).collect();
-    if distinct.len() < FEWEST_VALUES {
-        return None;
-    }
+    let distinct: HashSet<_> = week.iter().map(|(_, signal, confidence)| (signal, confidence)).collect();
     let mut hasher = DefaultHasher::new();
     (pair.0.as_str(), pair.1.as_str(), week).hash(&mut hasher);
-    Some(hasher.finish())
+    (distinct.len() >= FEWEST_VALUES).then(|| hasher.finish())
 }
 
-/// The end of a ticker.
-#[derive(Debug)]
-struct End {
-    /// Its last day.
-    last: i64,
-    /// Its longest series, and the number of its signals.
-    longest: (usize, Pair),
-    /// The last weeks of that series: the date of the last signal of each, and its hash.
-    weeks: Vec<(i64, u64)>,
-}
+/// The end of a ticker: its last date, the number of signals of its longest series, and the last weeks of that series, each
+/// by its last date and its hash.
+type End = (i64, usize, Vec<(i64, u64)>);
 
 /// The ends of all tickers.
 #[derive(Debug, Default)]
@@ -155,17 +131,14 @@ pub(super) struct Ends(HashMap<Ticker, End>);
 impl Ends {
     /// Takes the end of a series.
     pub(super) fn add(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>) {
-        let Some((pair, cells)) = cells(subject, history, observed) else { return };
-        let Some(last) = cells.last().map(|cell| day(cell.date)) else { return };
-        let before = self.0.get(&history.key.ticker);
-        let last = before.map_or(last, |end| end.last.max(last));
-        let is_longest = before.is_none_or(|end| end.longest.0 < cells.len());
-        if is_longest {
-            let whole = cells.rchunks_exact(WEEK).take(WEEKS);
-            let weeks = whole.filter_map(|week| Some((week.last()?.date, hash_of(pair, week)?))).collect();
-            self.0.insert(history.key.ticker.clone(), End { last, longest: (cells.len(), pair), weeks });
-        } else if let Some(end) = self.0.get_mut(&history.key.ticker) {
-            end.last = last;
+        let Some((pair, signals)) = signals(subject, history, observed) else { return };
+        let Some((last, ..)) = signals.last() else { return };
+        let (end, longest, weeks) = self.0.entry(history.key.ticker.clone()).or_insert((*last, 0, Vec::new()));
+        *end = (*last).max(*end);
+        if signals.len() > *longest {
+            *longest = signals.len();
+            let whole = signals.rchunks_exact(WEEK).take(WEEKS);
+            *weeks = whole.filter_map(|week| Some((week.last()?.0, hash_of(pair, week)?))).collect();
         }
     }
 
@@ -176,41 +149,49 @@ impl Ends {
 
     /// The tickers that ended before the others.
     pub(super) fn early_ends(self) -> Ended {
-        let newest = self.0.values().map(|end| end.last).max().unwrap_or_default();
+        let newest = self.0.values().map(|(end, ..)| *end).max().unwrap_or_default();
         let mut ended = Ended::default();
-        for (ticker, end) in self.0.into_iter().filter(|(_, end)| end.last + LATE < newest) {
-            let index = ended.tickers.len();
-            for week in end.weeks {
-                ended.dates.insert(week.0);
-                ended.weeks.entry(week).or_default().push(index);
+        for (ticker, (end, _, weeks)) in self.0 {
+            if end + LATE < newest {
+                for (date, hash) in weeks {
+                    ended.weeks.entry(date).or_default().push((hash, ended.tickers.len()));
+                }
+                ended.tickers.push((ticker, end));
             }
-            ended.tickers.push((ticker, end.last));
         }
         ended
     }
 }
 
-/// The tickers that ended before the others, by their last weeks.
+/// The tickers that ended before the others.
 #[derive(Debug, Default)]
 pub(super) struct Ended {
-    /// Each with its last day.
+    /// Each with its last date.
     tickers: Vec<(Ticker, i64)>,
-    weeks: HashMap<(i64, u64), Vec<usize>>,
-    /// The dates of the last signals of weeks.
-    dates: BTreeSet<i64>,
+    /// By last date, the hashes of their last weeks, with the indices of the tickers.
+    weeks: HashMap<i64, Vec<(u64, usize)>>,
 }
 
-/// A ticker that ended, and one that has a week of its series.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    ticker: Ticker,
-    successor: Ticker,
-    pair: Pair,
-}
-
-/// The pairs of tickers that share a week, by the index of the ticker that ended.
+/// By the index of a ticker that ended, those with a week of its series.
 #[derive(Debug, Default)]
-pub(super) struct Candidates(HashMap<usize, BTreeSet<Candidate>>);
+pub(super) struct Candidates(HashMap<usize, BTreeSet<(Ticker, Pair)>>);
+
+impl Candidates {
+    fn add(&mut self, ended: usize, successor: (Ticker, Pair)) {
+        let all = self.0.entry(ended).or_default();
+        all.insert(successor);
+        if all.len() > MOST_SUCCESSORS {
+            all.pop_last();
+        }
+    }
+
+    /// Takes those of other tickers.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (ended, successors) in other.0 {
+            successors.into_iter().for_each(|successor| self.add(ended, successor));
+        }
+    }
+}
 
 impl Ended {
     /// Looks for the weeks of these tickers in the series of another that goes on.
@@ -224,109 +205,94 @@ impl Ended {
         if self.weeks.is_empty() {
             return;
         }
-        let Some((pair, cells)) = cells(subject, history, observed) else { return };
-        let Some(last) = cells.last().map(|cell| day(cell.date)) else { return };
-        let mut dates = self.dates.iter().peekable();
-        for (index, cell) in cells.iter().enumerate().skip(WEEK - 1) {
-            while dates.next_if(|date| **date < cell.date).is_some() {}
-            if dates.peek() != Some(&&cell.date) {
-                continue;
-            }
-            let Some(hash) = hash_of(pair, &cells[index + 1 - WEEK..=index]) else { continue };
-            for &ended in self.weeks.get(&(cell.date, hash)).into_iter().flatten() {
-                let (ticker, end) = &self.tickers[ended];
-                if *end + LATE < last && *ticker != history.key.ticker {
-                    let successor = history.key.ticker.clone();
-                    found.add(ended, Candidate { ticker: ticker.clone(), successor, pair });
+        let Some((pair, signals)) = signals(subject, history, observed) else { return };
+        let Some((last, ..)) = signals.last() else { return };
+        for week in signals.windows(WEEK) {
+            let Some(weeks) = self.weeks.get(&week[WEEK - 1].0) else { continue };
+            let Some(hash) = hash_of(pair, week) else { continue };
+            for (_, ended) in weeks.iter().filter(|(other, _)| *other == hash) {
+                let (ticker, end) = &self.tickers[*ended];
+                if end + LATE < *last && *ticker != history.key.ticker {
+                    found.add(*ended, (history.key.ticker.clone(), pair));
                 }
             }
         }
     }
-}
 
-impl Candidates {
-    fn add(&mut self, ended: usize, candidate: Candidate) {
-        let all = self.0.entry(ended).or_default();
-        all.insert(candidate);
-        if all.len() > MOST_SUCCESSORS {
-            all.pop_last();
+    /// The candidates whose histories are the same, in ticker order.
+    pub(super) fn compare(&self, candidates: Candidates, subject: &Subject) -> Result<Vec<Rename>> {
+        let mut pairs = Vec::new();
+        for (ended, successors) in candidates.0 {
+            pairs.extend(successors.into_iter().map(|successor| (self.tickers[ended].0.clone(), successor)));
         }
-    }
-
-    /// Takes those of other tickers.
-    pub(super) fn merge(&mut self, other: Self) {
-        for (ended, candidates) in other.0 {
-            candidates.into_iter().for_each(|candidate| self.add(ended, candidate));
-        }
-    }
-
-    /// Those whose histories are the same, in ticker order.
-    pub(super) fn compare(self, subject: &Subject) -> Result<Vec<Rename>> {
-        let mut candidates: Vec<Candidate> = self.0.into_values().flatten().collect();
-        candidates.sort_unstable();
+        pairs.sort_unstable();
         let mut renames = Vec::new();
-        for candidates in candidates.chunks(AT_ONCE) {
-            let series = SeriesSignals::read(subject, candidates)?;
-            renames.extend(candidates.iter().filter_map(|candidate| series.compare(candidate)));
-        }
-        for rename in &mut renames {
-            rename.id = subject.identity().shared_id(&rename.ticker, &rename.successor).map(str::to_owned);
+        for pairs in pairs.chunks(AT_ONCE) {
+            let both = |(ticker, (successor, pair)): &(Ticker, (Ticker, Pair))| {
+                [ticker, successor].map(|ticker| (ticker.clone(), *pair))
+            };
+            let wanted: HashSet<(Ticker, Pair)> = pairs.iter().flat_map(both).collect();
+            let mut series = HashMap::new();
+            let read = |piece: StoredObservations| {
+                let histories = piece.histories()?;
+                let observed = ObservedColumns::of(&histories);
+                let mut found = Vec::new();
+                for history in histories.series.iter().filter(|history| subject.has(&history.key)) {
+                    if let (Some(period), Some(regime)) = (history.key.period, history.key.regime)
+                        && let key = (history.key.ticker.clone(), (period, regime))
+                        && wanted.contains(&key)
+                    {
+                        found.extend(signals(subject, history, &observed).map(|(_, signals)| (key, signals)));
+                    }
+                }
+                Ok(found)
+            };
+            in_order(
+                || subject.view().observations(Table::Signals),
+                read,
+                |found| {
+                    series.extend(found);
+                    Ok(())
+                },
+            )?;
+            for (ticker, (successor, pair)) in pairs {
+                let signals = |ticker: &Ticker| series.get(&(ticker.clone(), *pair));
+                if let (Some(old), Some(new)) = (signals(ticker), signals(successor)) {
+                    renames.extend(rename(subject, [ticker, successor], *pair, [old, new]));
+                }
+            }
         }
         Ok(renames)
     }
 }
 
-/// The signals of some series.
-struct SeriesSignals(HashMap<(Ticker, Pair), Vec<StandingSignal>>);
-
-impl SeriesSignals {
-    fn read(subject: &Subject, candidates: &[Candidate]) -> Result<Self> {
-        let both = |candidate: &Candidate| {
-            [&candidate.ticker, &candidate.successor].map(|ticker| (ticker.clone(), candidate.pair))
-        };
-        let wanted: HashSet<(Ticker, Pair)> = candidates.iter().flat_map(both).collect();
-        let wanted_of = |histories: &Histories| {
-            let observed = ObservedColumns::of(histories);
-            let in_scope = histories.series.iter().filter(|history| subject.has(&history.key));
-            let of = |history: &History| {
-                let pair = (history.key.period?, history.key.regime?);
-                let key = Some((history.key.ticker.clone(), pair)).filter(|key| wanted.contains(key))?;
-                Some((key, cells(subject, history, &observed)?.1))
-            };
-            in_scope.filter_map(of).collect::<Vec<_>>()
-        };
-        let mut found = HashMap::new();
-        in_order(
-            || subject.view().observations(Table::Signals),
-            |piece: StoredObservations| Ok(wanted_of(&piece.histories()?)),
-            |series| {
-                found.extend(series);
-                Ok(())
-            },
-        )?;
-        Ok(Self(found))
+/// Two tickers with the same history of a pair, if it is the same.
+fn rename(
+    subject: &Subject,
+    [ticker, successor]: [&Ticker; 2],
+    (period, regime): Pair,
+    [old, new]: [&Vec<StandingSignal>; 2],
+) -> Option<Rename> {
+    let later: HashMap<i64, &StandingSignal> = new.iter().map(|signal| (signal.0, signal)).collect();
+    let (mut overlap, mut equal) = (0, 0);
+    for signal in old {
+        if let Some(other) = later.get(&signal.0) {
+            overlap += 1;
+            equal += u64::from(*other == signal);
+        }
     }
-
-    fn compare(&self, candidate: &Candidate) -> Option<Rename> {
-        let Candidate { ticker, successor, pair } = candidate;
-        let cells = |ticker: &Ticker| self.0.get(&(ticker.clone(), *pair));
-        let (old, new) = (cells(ticker)?, cells(successor)?);
-        let later: HashMap<i64, &StandingSignal> = new.iter().map(|cell| (cell.date, cell)).collect();
-        let shared = old.iter().filter_map(|cell| Some(*later.get(&cell.date)? == cell));
-        let (overlap, equal) =
-            shared.fold((0_u64, 0_u64), |(all, equal), is_equal| (all + 1, equal + u64::from(is_equal)));
-        let is_same = overlap >= FEWEST_SHARED && equal as f64 >= LEAST_EQUAL * overlap as f64;
-        is_same.then_some(())?;
-        Some(Rename {
-            ticker: ticker.clone(),
-            successor: successor.clone(),
-            period: pair.0,
-            regime: pair.1,
-            ends: subject::day(old.last()?.date),
-            begins: subject::day(new.first()?.date),
-            overlap,
-            equal,
-            id: None,
-        })
+    if overlap < FEWEST_SHARED || (equal as f64) < LEAST_EQUAL * overlap as f64 {
+        return None;
     }
+    Some(Rename {
+        ticker: ticker.clone(),
+        successor: successor.clone(),
+        period,
+        regime,
+        ends: day(old.last()?.0),
+        begins: day(new.first()?.0),
+        overlap,
+        equal,
+        id: subject.identity().shared_id(ticker, successor).map(str::to_owned),
+    })
 }

@@ -68,7 +68,7 @@ impl Report {
 impl Rewrites {
     /// The share that changed; `None` without any cells.
     fn changed_share(&self, what: &str) -> Option<String> {
-        let rate = self.total.rate()?;
+        let rate = self.total.rate?;
         Some(if self.total.changed == 0 { format!("no {what}") } else { format!("{} of {what}", percent(rate)) })
     }
 
@@ -97,7 +97,7 @@ impl Rewrites {
 
     /// Share of changed cells by age.
     pub(in crate::report) fn ages(&self) -> impl Iterator<Item = (AgeGroup, f64)> {
-        self.by_age.iter().map(|(age, tally)| (*age, tally.rate().unwrap_or_default()))
+        self.by_age.iter().map(|(age, tally)| (*age, tally.rate.unwrap_or_default()))
     }
 }
 

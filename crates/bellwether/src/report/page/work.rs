@@ -123,7 +123,7 @@ fn reasons(html: &mut Html, rejects: &Rejects) {
                 0 => html.foreign(reason),
                 1 => html.foreign(&format!("{pointer} of {request}")),
                 2 => html.text(group_digits(*records)),
-                _ => html.text(if rejects.new.is_some() { group_digits(*new) } else { "-".to_owned() }),
+                _ => html.text(new.map_or_else(|| "-".to_owned(), group_digits)),
             }
         });
         cut_at_rows(html, reasons.len(), "reasons");
