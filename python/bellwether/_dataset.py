@@ -266,15 +266,12 @@ class Dataset(Table):
         if not facts or self._is_part():
             return _html.section(self._title(), _html.facts([("columns", escape(", ".join(self.columns)))]))
         first, last = facts["dates"] or ("-", "-")
-        over_time = facts["over_time"]
         rows = [
             ("rows", f"{self._identity['rows']:,}"),
             ("tickers", f"{facts['tickers']:,}"),
             ("dates", f"{first} to {last}"),
             ("as of", escape(self.as_of or "")),
             ("folder", escape(str(self.path))),
-            ("signals", _html.sparkline(over_time["signals"], "signals over time", low=0)),
-            ("share of buys", _html.sparkline(over_time["buys"], "share of buys over time", low=0, high=1)),
-            ("confidence", _html.sparkline(over_time["confidence"], "mean confidence over time")),
+            ("signals", _html.sparkline(facts["over_time"], "signals over time", low=0)),
         ]
         return _html.section(f"Dataset {self.name}", _html.facts(rows))

@@ -141,6 +141,7 @@ class Output(TypedDict, total=False):
     level: int | None
     live_within: str | None
     partition_by: Names | None
+    report: bool | None
     row_group_rows: int | None
     sort: Names | None
     values: Names | None

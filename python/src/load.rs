@@ -6,9 +6,10 @@ use arrow::array::RecordBatch;
 use bellwether::definition::Layout;
 use bellwether::error::Result;
 use bellwether::export::{PublishedReader, version_of};
+use bellwether::facts::Facts;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::{Column, Plan};
-use bellwether::report::facts::{Axis, Facts, SignalTotals, Step};
+use bellwether::report::{Axis, Step};
 use bellwether::run::FetchItem;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
@@ -168,21 +169,15 @@ fn facts(folder: &Path) -> Option<Value> {
     /// Maximum number of points of a sparkline.
     const POINTS: usize = 60;
     let facts = Facts::from_json(&std::fs::read(folder.join("facts.json")).ok()?).ok()?;
-    let axis = Axis::of(&facts.days, Step::Month, POINTS);
-    let mut totals = vec![SignalTotals::default(); axis.len()];
-    for pair in &facts.pairs {
-        pair.over(&facts.days, &axis).into_iter().zip(&mut totals).for_each(|(one, sum)| *sum = *sum + one);
-    }
+    let days: Vec<_> = facts.days.iter().map(|(day, _)| *day).collect();
+    let axis = Axis::of(&days, Step::Month, POINTS);
+    let over_time = axis.sums(facts.days.iter().copied());
     let bounds = facts.bounds().map(|(first, last)| [first.to_string(), last.to_string()]);
     Some(json!({
         "tickers": facts.tickers.len(),
         "signals": facts.rows,
         "dates": bounds,
         "pairs": facts.pairs.len(),
-        "over_time": {
-            "signals": totals.iter().map(|of| of.rows).collect::<Vec<_>>(),
-            "buys": totals.iter().map(|of| of.buy_share()).collect::<Vec<_>>(),
-            "confidence": totals.iter().map(|of| of.mean_confidence()).collect::<Vec<_>>(),
-        },
+        "over_time": over_time,
     }))
 }

@@ -125,7 +125,7 @@ fn datasets(current: &OsStr) -> Vec<CompletionCandidate> {
 fn tickers() -> Vec<CompletionCandidate> {
     let facts = data().and_then(|data| words().find_map(|word| latest_facts(&data, &word)));
     let tickers = facts.into_iter().flat_map(|facts| facts.tickers);
-    tickers.map(|ticker| CompletionCandidate::new(ticker.name)).collect()
+    tickers.map(CompletionCandidate::new).collect()
 }
 
 /// The columns of the dataset or definition that is named, or the values of its matrices.

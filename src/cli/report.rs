@@ -10,7 +10,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bellwether::disk::file::{self, TargetFile};
-use bellwether::disk::links;
 use bellwether::error::{Context as _, Error, ErrorKind};
 use bellwether::project::Project;
 use bellwether::run::{self, Control, FetchItem, ReportOptions};
@@ -35,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Report on a published dataset, as a page or as text.
 ///
-/// The report is one HTML file that loads nothing from elsewhere. `run` and `build` write one next to each version.
+/// The report is one HTML file that loads nothing from elsewhere. With `report = true` in `[output]`, `run` and `build` draw it, too.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -105,20 +104,18 @@ impl Report {
             let width = self.width.or_else(columns).unwrap_or(WIDTH);
             return self.json.say(|| report.summary(), || report.text(width));
         }
-        let page = report.page();
         if is_stdout {
-            return say(&page);
+            return say(&report.page());
         }
         let file = match target {
-            Some(target) => target.check()?,
-            None => {
-                let reports = self.folders.data(project).join("reports");
-                links::refuse(&reports)?;
-                reports.join(&report.identity.name).with_extension("html")
+            Some(target) => {
+                let file = target.check()?;
+                file::create_folders(file::folder_of(&file))?;
+                file::replace(&file, report.page().as_bytes())?;
+                file
             }
+            None => run::draw(&report, &self.folders.data(project))?,
         };
-        file::create_folders(file::folder_of(&file))?;
-        file::replace(&file, page.as_bytes())?;
         say(&format!("report    {}\n", file.display()))?;
         if !self.open {
             return Ok(());

@@ -14,8 +14,8 @@ use bellwether::disk::file::FileError;
 use bellwether::disk::lock::{Holder, LockState, state_of};
 use bellwether::error::{Error, ErrorKind, Result};
 use bellwether::export::{self, ListedVersion, VersionKind, version_of};
+use bellwether::facts::Facts;
 use bellwether::plan::Plan;
-use bellwether::report::facts::Facts;
 use bellwether::run::check_history;
 use chrono::{DateTime, TimeDelta, Utc};
 

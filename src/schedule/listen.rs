@@ -9,7 +9,6 @@ use std::time::Duration;
 use bellwether::disk::links;
 use bellwether::disk::names;
 use bellwether::error::{Context, ErrorKind, Hint, Result};
-use bellwether::export::REPORT;
 use bellwether::net::listen::{self, Answer, Connections, HostName, Hosts, Requests, whole};
 use bellwether::process::cancel::CancellationToken;
 use bellwether::time::Clock;
@@ -25,7 +24,7 @@ use super::document::StatusDocument;
 use super::event::{ScheduleEvent, Watcher};
 use super::look::Looks;
 use super::metrics;
-use super::page::{Links, page};
+use super::page::{Links, page, report_of};
 use super::status::{Folders, Overview};
 
 /// How long a stop waits for answers that are being sent.
@@ -133,7 +132,10 @@ impl listen::Site for StatusSite {
 impl StatusSite {
     async fn page(&self, path: &str) -> Answer {
         match path {
-            "/" => self.overview("text/html; charset=utf-8", |overview| page(overview, Links::Served)).await,
+            "/" => {
+                let data = self.folders.data.clone();
+                self.overview("text/html; charset=utf-8", move |overview| page(overview, Links::Served(&data))).await
+            }
             "/healthz" => self.health(),
             "/metrics" => self.overview(metrics::CONTENT_TYPE, metrics::text).await,
             "/status" => self.overview("application/json", |overview| StatusDocument::of(overview).line()).await,
@@ -163,7 +165,7 @@ impl StatusSite {
         if !names::is_dataset(name) {
             return no_such();
         }
-        let file = self.folders.data.join("datasets").join(name).join("latest").join(REPORT);
+        let file = report_of(&self.folders.data, name);
         match tokio::task::spawn_blocking(move || links::read(&file)).await {
             Ok(Ok(page)) => whole(StatusCode::OK, "text/html; charset=utf-8", page),
             _ => no_such(),

@@ -3,13 +3,13 @@
 //! rewritten.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bellwether::export::REPORT;
-use bellwether::report::{Frame, Heading, Html, STYLE, Topic};
+use bellwether::report::{Frame, Heading, Topic, figure, key, notes, section, table};
 use bellwether::text::human::{bytes, count_of, group_digits, percent, took};
 use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
+use maud::{Markup, html};
 use url::Url;
 
 use super::record::{Outcome, PublishedRecord, RunRecord};
@@ -31,22 +31,27 @@ const STEP: u32 = 15;
 /// The height of the names of months above it.
 const MONTHS: u32 = 18;
 
-/// What the links to reports lead to.
+/// What the links to reports in a data folder lead to.
 #[derive(Clone, Copy, Debug)]
 pub enum Links<'a> {
     /// Pages of the same server.
-    Served,
-    /// Files in a data folder.
+    Served(&'a Path),
+    /// Files.
     Files(&'a Path),
+}
+
+/// The report of a dataset in a data folder, if it was drawn.
+pub(super) fn report_of(data: &Path, name: &str) -> PathBuf {
+    data.join("reports").join(name).with_extension("html")
 }
 
 impl Links<'_> {
     fn report(self, name: &str) -> Option<String> {
         match self {
-            Self::Served => Some(format!("/reports/{name}")),
+            Self::Served(data) => report_of(data, name).is_file().then(|| format!("/reports/{name}")),
             Self::Files(data) => {
-                let file = data.join("datasets").join(name).join("latest").join(REPORT);
-                Some(Url::from_file_path(std::path::absolute(file).ok()?).ok()?.to_string())
+                let file = std::path::absolute(report_of(data, name)).ok().filter(|file| file.is_file())?;
+                Some(Url::from_file_path(file).ok()?.to_string())
             }
         }
     }
@@ -58,65 +63,63 @@ pub fn page(overview: &Overview, links: Links<'_>) -> String {
         title: "Status",
         kind: "status",
         heading: &overview.heading(),
-        style: STYLE,
         script: "",
         reload: Some(REFRESH),
         foot: "This page reloads itself every minute, and loads nothing else.",
     };
-    let main = |html: &mut Html| {
-        let definitions = overview.worst_first();
-        if !definitions.is_empty() {
-            all(html, &definitions);
-        }
-        definitions.into_iter().for_each(|status| definition(html, status, overview.now, links));
+    let definitions = overview.worst_first();
+    let main = html! {
+        @if !definitions.is_empty() { (all(&definitions)) }
+        @for status in definitions { (definition(status, overview.now, links)) }
     };
-    Html::page(&frame, |html| head(html, overview), main)
+    frame.page(&head(overview), &main)
 }
 
-fn head(html: &mut Html, overview: &Overview) {
+fn fact(name: &str, value: &str) -> Markup {
+    html! { div { dt { (name) } dd { (value) } } }
+}
+
+fn head(overview: &Overview) -> Markup {
     let count = |verdict: Verdict| overview.definitions.iter().filter(|status| status.verdict == verdict).count();
-    html.leaf("p", &[("class", &"lede")], format_args!("As of {}", to_minute(overview.now)));
-    html.element("dl", &[("class", &"figures")], |html| {
-        for verdict in Verdict::ALL {
-            html.fact(verdict.as_str(), group_digits(count(verdict) as u64));
+    html! {
+        p.lede { "As of " (to_minute(overview.now)) }
+        dl.figures {
+            @for verdict in Verdict::ALL {
+                div { dt { (verdict_of(verdict)) } dd { (group_digits(count(verdict) as u64)) } }
+            }
+            (fact("on disk", &bytes(overview.disk.total())))
         }
-        html.fact("on disk", bytes(overview.disk.total()));
-    });
-    html.element("dl", &[("class", &"origin")], |html| {
-        for (name, size) in overview.disk.parts() {
-            html.fact(name, bytes(size));
+        dl.origin {
+            @for (name, size) in overview.disk.parts() { (fact(name, &bytes(size))) }
+            @if let Some(free) = overview.free { (fact("free", &bytes(free))) }
+            @if let Some(look) = &overview.scheduler {
+                @let (since, last) = (to_minute(look.running_since), to_minute(look.last_look));
+                (fact("scheduler", &format!("running since {since}, last look {last}")))
+            }
         }
-        if let Some(free) = overview.free {
-            html.fact("free", bytes(free));
-        }
-        if let Some(look) = &overview.scheduler {
-            let (since, last) = (to_minute(look.running_since), to_minute(look.last_look));
-            html.fact("scheduler", format_args!("running since {since}, last look {last}"));
-        }
-    });
-    html.notes(&overview.reasons);
+        (notes(&overview.reasons))
+    }
+}
+
+/// A verdict in its colour.
+fn verdict_of(verdict: Verdict) -> Markup {
+    html! { span class={ "state " (verdict.as_str()) } { (verdict.as_str()) } }
 }
 
 /// A table of all definitions, the worst first.
-fn all(html: &mut Html, definitions: &[&Status]) {
+fn all(definitions: &[&Status]) -> Markup {
     let columns = ["Definition", "Status", "Newest", "Last run", "Next"].map(Heading::Text);
-    html.section(&Topic::new("definitions", "Definitions", ""), |html| {
-        html.table(&columns, definitions.len(), |html, row, column| {
-            let status = definitions[row];
-            match column {
-                0 => html.leaf("a", &[("href", &format_args!("#{}", status.name))], &status.name),
-                1 => html.text(status.verdict.as_str()),
-                2 => html.text(newest(status).unwrap_or_default()),
-                3 => {
-                    if let Some(run) = status.runs.last() {
-                        html.leaf("span", &[("class", &"whole")], to_minute(run.started_at));
-                        html.text(format_args!(", {}", worst(&[run.outcome]).1));
-                    }
-                }
-                _ => html.leaf("span", &[("class", &"whole")], status.next.map(to_minute).unwrap_or_default()),
-            }
-        });
+    let rows = definitions.iter().map(|status| {
+        let last = status.runs.last().map(|run| (to_minute(run.started_at), worst(&[run.outcome]).1));
+        vec![
+            html! { a href={ "#" (status.name) } { (status.name) } },
+            verdict_of(status.verdict),
+            html! { (newest(status).unwrap_or_default()) },
+            html! { @if let Some((started, outcome)) = last { span.whole { (started) } ", " (outcome) } },
+            html! { span.whole { (status.next.map(to_minute).unwrap_or_default()) } },
+        ]
     });
+    section(&Topic::new("definitions", "Definitions", "", Vec::new()), &table("wide", &columns, rows))
 }
 
 fn newest(status: &Status) -> Option<String> {
@@ -127,25 +130,22 @@ fn newest(status: &Status) -> Option<String> {
 }
 
 /// A section for a definition.
-fn definition(html: &mut Html, status: &Status, now: DateTime<Utc>, links: Links<'_>) {
+fn definition(status: &Status, now: DateTime<Utc>, links: Links<'_>) -> Markup {
     let since = now.date_naive() - Days::new(DAYS - 1);
     let runs: Vec<&RunRecord> = status.runs.iter().filter(|run| run.started_at.date_naive() >= since).collect();
-    let asides: Vec<String> = status.description.iter().cloned().collect();
     let report = links.report(&status.name).filter(|_| status.rows[0].is_some());
     let topic = Topic {
         is_name: true,
-        asides: &asides,
         more: report.map(|report| ("Report", report)),
-        ..Topic::new(&status.name, &status.name, finding(status))
+        ..Topic::new(&status.name, &status.name, finding(status), status.description.iter().cloned().collect())
     };
-    html.section(&topic, |html| {
-        if status.verdict != Verdict::Fresh {
-            html.notes(&status.reasons);
-        }
-        facts(html, status);
-        calendar(html, &runs, since, now.date_naive());
-        list(html, &runs);
-    });
+    let body = html! {
+        @if status.verdict != Verdict::Fresh { (notes(&status.reasons)) }
+        (facts(status))
+        (calendar(&runs, since, now.date_naive()))
+        (list(&runs))
+    };
+    section(&topic, &body)
 }
 
 fn finding(status: &Status) -> String {
@@ -155,37 +155,31 @@ fn finding(status: &Status) -> String {
     format!("{verdict}{}", newest.unwrap_or_default())
 }
 
-fn facts(html: &mut Html, status: &Status) {
-    html.element("dl", &[("class", &"origin")], |html| {
-        if let Some(fetched) = status.fetched_at {
-            let in_part = if status.in_part { ", in part" } else { "" };
-            html.fact("Fetched", format!("{}{in_part}", to_minute(fetched)));
-        }
-        for (name, outcome) in [("Success", Outcome::Success), ("Failure", Outcome::Failure), ("Later", Outcome::Later)]
-        {
-            if let Some(run) = status.last(outcome) {
-                let reason = run.reason().map_or_else(String::new, |reason| format!(": {reason}"));
-                html.fact(name, format!("{}{reason}", to_minute(run.ended_at)));
+fn facts(status: &Status) -> Markup {
+    let outcomes = [("Success", Outcome::Success), ("Failure", Outcome::Failure), ("Later", Outcome::Later)];
+    html! {
+        dl.origin {
+            @if let Some(fetched) = status.fetched_at {
+                @let in_part = if status.in_part { ", in part" } else { "" };
+                (fact("Fetched", &format!("{}{in_part}", to_minute(fetched))))
             }
+            @for (name, outcome) in outcomes {
+                @if let Some(run) = status.last(outcome) {
+                    @let reason = run.reason().map_or_else(String::new, |reason| format!(": {reason}"));
+                    (fact(name, &format!("{}{reason}", to_minute(run.ended_at))))
+                }
+            }
+            @if let Some(running) = &status.running { (fact("Running", &running.to_string())) }
+            @if let Some(next) = status.next { (fact("Next", &to_minute(next))) }
+            @if let Some(rows) = status.rows[0] { (fact("Rows", &group_digits(rows))) }
+            @if let Some(tickers) = status.tickers[0] { (fact("Tickers", &group_digits(tickers))) }
+            (fact("Disk", &bytes(status.versions.1)))
         }
-        if let Some(running) = &status.running {
-            html.fact("Running", running.to_string());
-        }
-        if let Some(next) = status.next {
-            html.fact("Next", to_minute(next));
-        }
-        if let Some(rows) = status.rows[0] {
-            html.fact("Rows", group_digits(rows));
-        }
-        if let Some(tickers) = status.tickers[0] {
-            html.fact("Tickers", group_digits(tickers));
-        }
-        html.fact("Disk", bytes(status.versions.1));
-    });
+    }
 }
 
 /// A square per day, in columns of weeks; the worst outcome of a day counts.
-fn calendar(html: &mut Html, runs: &[&RunRecord], since: NaiveDate, today: NaiveDate) {
+fn calendar(runs: &[&RunRecord], since: NaiveDate, today: NaiveDate) -> Markup {
     let mut outcomes: BTreeMap<NaiveDate, Vec<Outcome>> = BTreeMap::new();
     for run in runs {
         outcomes.entry(run.started_at.date_naive()).or_default().push(run.outcome);
@@ -193,44 +187,28 @@ fn calendar(html: &mut Html, runs: &[&RunRecord], since: NaiveDate, today: Naive
     let first = since - Days::new(since.weekday().num_days_from_monday().into());
     let weeks = (today - first).num_days() as u32 / 7 + 1;
     let (width, height) = (weeks * STEP, MONTHS + 7 * STEP);
-    let note = "A column is a week, Monday first. A day with several runs shows the worst.";
-    html.figure("Runs of the last 90 days", note, |html| {
-        let view = format!("0 0 {width} {height}");
-        let label = format!(
-            "{} on {}",
-            count_of(runs.len() as u64, "run", "runs"),
-            count_of(outcomes.len() as u64, "day", "days")
-        );
-        let attributes: [(&'static str, &dyn std::fmt::Display); 6] = [
-            ("class", &"plot"),
-            ("role", &"img"),
-            ("aria-label", &label),
-            ("viewBox", &view),
-            ("width", &width),
-            ("height", &height),
-        ];
-        html.element("svg", &attributes, |html| {
-            for day in since.iter_days().take_while(|day| *day <= today) {
-                let index = (day - first).num_days() as u32;
-                let (x, y) = (index / 7 * STEP, MONTHS + index % 7 * STEP);
+    let (all, days) = (count_of(runs.len() as u64, "run", "runs"), count_of(outcomes.len() as u64, "day", "days"));
+    let body = html! {
+        svg.plot role="img" aria-label=(format!("{all} on {days}")) viewBox=(format!("0 0 {width} {height}")) width=(width)
+            height=(height) {
+            @for day in since.iter_days().take_while(|day| *day <= today) {
+                @let index = (day - first).num_days() as u32;
+                @let (x, y) = (index / 7 * STEP, MONTHS + index % 7 * STEP);
                 // A name at the edge would be cut off.
-                if day.day() == 1 && x + 2 * STEP <= width {
-                    html.leaf("text", &[("x", &x), ("y", &(MONTHS - 6))], day.format("%b"));
-                }
-                let of_day = outcomes.get(&day).map_or(&[][..], Vec::as_slice);
-                let (class, name) = worst(of_day);
-                let attributes: [(&'static str, &dyn std::fmt::Display); 5] =
-                    [("class", &class), ("x", &x), ("y", &y), ("width", &SIDE), ("height", &SIDE)];
-                html.element("rect", &attributes, |html| html.leaf("title", &[], format_args!("{day}: {name}")));
+                @if day.day() == 1 && x + 2 * STEP <= width { text x=(x) y=(MONTHS - 6) { (day.format("%b").to_string()) } }
+                @let (class, name) = worst(outcomes.get(&day).map_or(&[][..], Vec::as_slice));
+                rect class=(class) x=(x) y=(y) width=(SIDE) height=(SIDE) { title { (day.to_string()) ": " (name) } }
             }
-        });
-        html.element("p", &[("class", &"cut keys")], |html| {
-            for outcomes in [&[Outcome::Success][..], &[Outcome::Later], &[Outcome::Failure]] {
-                let (class, name) = worst(outcomes);
-                html.key(class, name);
+        }
+        p.cut.keys {
+            @for outcome in [Outcome::Success, Outcome::Later, Outcome::Failure] {
+                @let (class, name) = worst(&[outcome]);
+                (key(class, name))
             }
-        });
-    });
+        }
+    };
+    let note = "A column is a week, Monday first. A day with several runs shows the worst.";
+    figure("Runs of the last 90 days", note, &body)
 }
 
 /// The class and the name of a day with some outcomes.
@@ -249,9 +227,9 @@ fn worst(outcomes: &[Outcome]) -> (&'static str, &'static str) {
 }
 
 /// The runs, newest first.
-fn list(html: &mut Html, runs: &[&RunRecord]) {
+fn list(runs: &[&RunRecord]) -> Markup {
     if runs.is_empty() {
-        return html.cut("No runs in the last 90 days.");
+        return html! { p.cut { "No runs in the last 90 days." } };
     }
     let columns = [
         Heading::Text("Started"),
@@ -260,28 +238,19 @@ fn list(html: &mut Html, runs: &[&RunRecord]) {
         Heading::Number("Duration"),
         Heading::Number("Rewritten"),
     ];
-    html.table(&columns, runs.len().min(LISTED), |html, row, column| {
-        let run = runs[runs.len() - 1 - row];
+    let rows = runs.iter().rev().take(LISTED).map(|run| {
         let published = run.published.as_ref();
-        match column {
-            0 => html.leaf("span", &[("class", &"whole")], to_minute(run.started_at)),
-            1 => {
-                html.text(worst(&[run.outcome]).1);
-                if let Some(reason) = run.reason() {
-                    html.text(": ");
-                    html.foreign(&reason);
-                }
-            }
-            2 => html.text(published.map(|published| group_digits(published.rows)).unwrap_or_default()),
-            3 => html.text(took(Duration::try_from_secs_f64(run.seconds).unwrap_or_default())),
-            _ => {
-                let share = published.and_then(PublishedRecord::rewritten_share);
-                html.text(share.map(percent).unwrap_or_default());
-            }
-        }
+        vec![
+            html! { span.whole { (to_minute(run.started_at)) } },
+            html! { (worst(&[run.outcome]).1) @if let Some(reason) = run.reason() { ": " bdi { (reason) } } },
+            html! { (published.map(|published| group_digits(published.rows)).unwrap_or_default()) },
+            html! { (took(Duration::try_from_secs_f64(run.seconds).unwrap_or_default())) },
+            html! { (published.and_then(PublishedRecord::rewritten_share).map(percent).unwrap_or_default()) },
+        ]
     });
-    if runs.len() > LISTED {
-        let left = count_of((runs.len() - LISTED) as u64, "earlier run is", "earlier runs are");
-        html.cut(format_args!("{left} not listed."));
+    let left = runs.len().saturating_sub(LISTED) as u64;
+    html! {
+        (table("wide", &columns, rows))
+        @if left > 0 { p.cut { (count_of(left, "earlier run is", "earlier runs are")) " not listed." } }
     }
 }

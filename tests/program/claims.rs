@@ -220,7 +220,7 @@ fn a_row_that_rests_on_claims_is_marked_and_they_are_counted_in_sql_too() {
     assert_eq!(claimed, expected);
     assert_eq!(claimed.iter().collect::<BTreeSet<_>>().len(), 2, "some rest on claims and some do not");
     let marked = claimed.iter().filter(|claimed| claimed.as_deref() == Some("true")).count();
-    let page = fs::read_to_string(published.join("report.html")).expect("a report");
+    let page = place.run(["report", "it", "--output", "-"]).expect_success().stdout;
     let sentence = format!("{marked} of {} rows rest on claims", rows.num_rows());
     assert!(page.contains(&sentence), "{sentence}");
     let statements: [&[&str]; 3] = [&[], &["--as-of", "2026-11-21T12:00:00Z"], &["--vintage", "first"]];

@@ -138,7 +138,8 @@ fn a_forgotten_run_counts_nowhere_and_every_page_says_so() {
         let said = format!("{stdout}{stderr}").split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.contains(&note) && said.contains(why), "{command:?}: {stdout}{stderr}");
     }
-    let page = fs::read_to_string(machine.place.file("output/datasets/days/latest/report.html")).unwrap();
+    machine.command(&["report", "days"]).expect_success();
+    let page = fs::read_to_string(machine.place.file("output/reports/days.html")).unwrap();
     assert!(page.contains("is left out, forgotten at "), "{page}");
 
     let listed = machine.command(&["list", "runs"]).expect_success().stdout;

@@ -49,7 +49,7 @@ fn signals_without_news_ask_for_no_news_and_are_those_of_the_joined_dataset() {
     let (joined, alone) = (read("joined"), read("signals"));
     assert_eq!((alone.num_columns(), joined.num_columns()), (6, 20));
     assert_eq!(alone.columns(), &joined.columns()[..6]);
-    let page = fs::read_to_string(place.file("output/datasets/signals/latest/report.html")).unwrap();
+    let page = place.run(["report", "signals", "--output", "-"]).expect_success().stdout;
     assert!(page.contains("This dataset has no news") || !page.contains("news_count"), "the report says so");
 }
 

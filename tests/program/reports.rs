@@ -31,6 +31,7 @@ fn check(place: &Place, name: &str) -> String {
     fs::write(place.file("summary.txt"), &summary).expect("a file");
     let document = place.run(["report", "--text", name, "--json"]).expect_success().stdout;
     fs::write(place.file("summary.json"), document).expect("a file");
+    place.run(["report", name]).expect_success();
     python::check("check_report.py", [place.path().as_os_str(), name.as_ref()]);
     summary
 }
@@ -156,7 +157,7 @@ fn shares_and_means_count_all_dates_and_omissions_from_plots_are_stated() {
         "{summary}"
     );
     assert!(summary.contains("2 signals are dated before 1900 or after 2099, on 2 days."), "{summary}");
-    python::check("check_page.py", [place.file("output/datasets/energy/latest/report.html")]);
+    python::check("check_page.py", [place.file("output/reports/energy.html")]);
 }
 
 #[test]
@@ -196,25 +197,22 @@ fn a_report_shows_rewritten_articles_even_if_no_signal_was() {
     let shown = summary.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains(sentence) && shown.contains(" from the first answer to the last)"), "{summary}");
     assert!(summary.contains("6 articles: 2 revisions, 0 added late, 0 withdrawn.\n"), "{summary}");
-    python::check("check_page.py", [place.file("output/datasets/energy/latest/report.html")]);
+    python::check("check_page.py", [place.file("output/reports/energy.html")]);
 }
 
 #[test]
 fn a_report_matches_the_archive_and_the_dataset() {
     let place = run_on(["2026-08-03", "2026-11-18", "2026-11-20"]);
     check(&place, "it");
-    python::check("check_page.py", [place.file("output/datasets/it/latest/report.html")]);
+    python::check("check_page.py", [place.file("output/reports/it.html")]);
     let narrow = place.run(["report", "--text", "--width", "20"]).expect_success().stdout;
     assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
 
-    // The same from the archive alone, by name and as the last built, except for durations.
-    let message = |arguments: &[&str]| {
-        let page = place.run(arguments).expect_success().stdout;
-        page.split("id=\"timings\"").next().expect("it has a beginning").to_owned()
-    };
-    let beside = fs::read_to_string(place.file("output/datasets/it/latest/report.html")).expect("a report");
+    // The same by name, as the last built, and on standard output.
+    let message = |arguments: &[&str]| place.run(arguments).expect_success().stdout;
+    let beside = fs::read_to_string(place.file("output/reports/it.html")).expect("a report");
     let by_name = message(&["report", "it", "--output", "-"]);
-    assert!(beside.starts_with(&by_name), "it is the same page");
+    assert_eq!(beside, by_name, "it is the same page");
     assert_eq!(message(&["report", "--output", "-"]), by_name);
     // As known before any rewrite.
     let archive = Archive::open(&place.file("output/archive/vendor")).expect("an archive");
@@ -224,7 +222,7 @@ fn a_report_matches_the_archive_and_the_dataset() {
     assert!(by_name.contains("blake3:") && !earlier.contains("blake3:"), "it is of no version");
     let path = place.run(["report", "it"]).expect_success().stdout;
     assert_eq!(path, "report    output/reports/it.html\n");
-    assert!(fs::read_to_string(place.file("output/reports/it.html")).expect("a report").starts_with(&by_name));
+    assert_eq!(fs::read_to_string(place.file("output/reports/it.html")).expect("a report"), by_name);
     let unknown = place.run(["report", "other"]).failed_with(1).stderr;
     assert!(unknown.starts_with("error: no version `other` in `output/datasets`\nhint: known names: it;"), "{unknown}");
 }
@@ -251,38 +249,55 @@ fn a_report_of_an_ad_hoc_build_is_about_its_rows() {
         assert!(part[0] > 0 && part[0] < whole[0], "{options:?}: {part:?} of {whole:?}");
         let page = place.file("page.html");
         place.run(["report", &name, "--force", "--output", page.to_str().expect("text")]).expect_success();
-        for page in [page, build.join("report.html")] {
-            let page = fs::read_to_string(page).expect("a page");
-            assert!(page.contains(words), "{options:?}");
-        }
+        let page = fs::read_to_string(page).expect("a page");
+        assert!(page.contains(words), "{options:?}");
         place.run(["prune", &name]).expect_success();
     }
 }
 
 #[test]
-fn a_report_is_written_next_to_a_version_and_sealed_by_its_record() {
+fn a_run_draws_its_report_if_its_definition_asks_for_one() {
     let place = run_on(["2026-11-20"]);
-    let version = place.file("output/datasets/it/latest");
-    let record = fs::read_to_string(version.join("dataset.json")).expect("a record");
-    let page = fs::read(version.join("report.html")).expect("a report");
-    assert!(record.contains(&format!("\"report\": \"{}\"", blake3::hash(&page).to_hex())), "{record}");
-    place.run(["verify"]).expect_success();
-    fs::write(version.join("report.html"), "<script>somebody wrote here</script>").expect("a file");
-    let message = place.run(["verify"]).failed_with(1).stdout;
-    assert!(message.contains("report.html` does not match its checksum: its BLAKE3 is "), "{message}");
-    fs::write(version.join("report.html"), page).expect("a file");
-    place.run(["verify"]).expect_success();
-    // A version is removed with its report; a wide dataset has a report too.
-    for layout in ["", "[output]\nlayout = \"wide\"\nkeep = 1\n"] {
+    let page = place.file("output/reports/it.html");
+    assert!(!page.exists(), "no report was asked for");
+    let said = place.run(["build", "it"]).expect_success().stdout;
+    assert!(said.contains("report    bellwether report it\n"), "{said}");
+    // Of either layout; matrices cannot be compared.
+    for layout in ["", "layout = \"wide\"\nkeep = 1\n"] {
         let text = fs::read_to_string(place.file("pipelines/it.toml")).expect("a definition");
-        place.define("it", &format!("{text}{layout}"));
-        place.run(["build", "it", "-q"]).expect_success();
-        let page = fs::read_to_string(version.join("report.html")).expect("a report");
+        let text = text.split("[output]").next().expect("a definition").to_owned();
+        place.define("it", &format!("{text}[output]\nreport = true\n{layout}"));
+        let said = place.run(["build", "it"]).expect_success().stdout;
+        assert!(said.contains("report    output/reports/it.html\n"), "{said}");
+        let page = fs::read_to_string(&page).expect("a report");
         assert!(page.contains("id=\"plot-tickers\""));
-        assert!(layout.is_empty() || !page.contains("bellwether diff"), "matrices cannot be compared");
+        assert!(layout.is_empty() || !page.contains("bellwether diff"));
     }
+    place.run(["verify"]).expect_success();
     let folders = fs::read_dir(place.file("output/datasets/it")).expect("a folder").count();
     assert_eq!(folders, 2, "one version, and the link to it");
+}
+
+#[test]
+fn a_report_begins_with_what_changed_since_the_version_before() {
+    let place = run_on(["2026-11-18", "2026-11-20"]);
+    let versions = place.run(["list", "datasets", "it", "--json"]).expect_success().stdout;
+    let told = place.run(["report", "it", "--text", "--width", "100"]).expect_success().stdout;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.contains(" Since version ") && told.contains("the newest date went from 2026-11-18 to 2026-11-20"),
+        "{told} {versions}"
+    );
+    assert!(told.contains("signals known then revised or withdrawn"), "{told}");
+    // The first version has none before.
+    let mut folders: Vec<String> = fs::read_dir(place.file("output/datasets/it"))
+        .expect("a folder")
+        .filter_map(|entry| entry.expect("an entry").file_name().into_string().ok())
+        .filter(|name| name.starts_with("20"))
+        .collect();
+    folders.sort();
+    let first = place.run(["report", &format!("it/{}", folders[0]), "--text"]).expect_success().stdout;
+    assert!(!first.contains("Since version"), "{first}");
 }
 
 /// A service whose texts all contain markup.
@@ -327,7 +342,8 @@ fn vendor_text_never_runs_in_a_report_or_escapes_its_element() {
     );
     place.define("hostile", &definition);
     Outcome::of(place.command(["run", "hostile", "-q"]).envs([KEY])).expect_success();
-    let page = place.file("output/datasets/hostile/latest/report.html");
+    place.run(["report", "hostile"]).expect_success();
+    let page = place.file("output/reports/hostile.html");
     let shown = "<script>window.hostileScript=1</script>";
     python::check(
         "check_page.py",

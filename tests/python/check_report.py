@@ -2,7 +2,8 @@
 
     check_report.py FOLDER NAME
 
-The folder has output/archive/vendor, output/datasets/NAME/latest with its report, and summary.txt, the output in a terminal.
+The folder has output/archive/vendor, output/datasets/NAME/latest, the page output/reports/NAME.html, and summary.txt, the output in
+a terminal.
 The archive may be packed and shared with other definitions; the definition determines which requests are its own.
 """
 
@@ -20,6 +21,7 @@ import scipy.stats
 folder, name = Path(sys.argv[1]), sys.argv[2]
 version = folder / "output/datasets" / name / "latest"
 archive = folder / "output/archive/vendor"
+drawn_page = (folder / "output/reports" / f"{name}.html").read_text()
 
 # Every run, oldest first: those with a folder of their own, and the members of packs, which repeat their rows.
 sealed = [json.loads(path.read_text()) for path in archive.glob("*=*/run.json")]
@@ -118,7 +120,7 @@ def some(count, one, many):
     return f"{count:,} {one if count == 1 else many}"
 
 
-page = Page((version / "report.html").read_text())
+page = Page(drawn_page)
 summary = (folder / "summary.txt").read_text()
 told = " ".join(summary.split())
 rows, tickers, days, pairs = ask("select count(*), count(distinct ticker), count(distinct date::date), count(distinct (period, regime)) from rows")[0]
@@ -165,7 +167,7 @@ span = f" ({span} from the first answer to the last)"
 
 # The page and the terminal summary both count the signals that plots over time leave out.
 undrawn, undrawn_days = ask("select count(*), count(distinct date::date) from rows where year(date) not between 1900 and 2099")[0]
-for text in ((version / "report.html").read_text(), told):
+for text in (drawn_page, told):
     sentence = f"{some(undrawn, 'signal is', 'signals are')} dated before 1900 or after 2099, on {some(undrawn_days, 'day', 'days')}."
     assert (sentence in text) == (undrawn > 0), sentence
 
@@ -377,7 +379,11 @@ if known < all:
     finding = f"News is unknown for {unknown} of signals; {share(with_news, known)} of the others have some within {length}"
 assert page.findings["news"] == finding and finding in told, (page.findings["news"], finding)
 expected = ask(f"select strftime(date, '%Y-%m'), count(*) filter ({longest} > 0), count({longest}) from drawn where date >= date_trunc('month', date '{begin}') group by all order by 1")
-found = [re.fullmatch(r"(\S+)\n(.+) of ([\d,]+) signals?", value).groups() for value in page.plots["plot-reach"]]
+# What is unknown is drawn on top, of all signals.
+unknown_in = ask(f"select strftime(date, '%Y-%m'), count(*) - count({longest}), count(*) from drawn where date >= date_trunc('month', date '{begin}') group by all order by 1")
+found = [value.split("\nunknown for ") for value in page.plots["plot-reach"] if "\nunknown for " in value]
+assert found == [[month, share(missing, all)] for month, missing, all in unknown_in if missing], (found, unknown_in)
+found = [re.fullmatch(r"(\S+)\n(.+) of ([\d,]+) signals?", value).groups() for value in page.plots["plot-reach"] if "\nunknown for " not in value]
 found = [(month, shown, number(all)) for month, shown, all in found if all != "0"]
 assert found == [(month, share(some, all), all) for month, some, all in expected if all], (found, expected)
 

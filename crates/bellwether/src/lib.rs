@@ -124,6 +124,7 @@ pub mod definition;
 pub mod disk;
 pub mod error;
 pub mod export;
+pub mod facts;
 mod fetch;
 mod frames;
 #[doc(hidden)]

@@ -159,6 +159,7 @@ fn the_scheduler_serves_status_a_page_and_metrics_that_prometheus_parses() {
         run(&place, name).expect_success();
     }
     run(&place, "failing").failed_with(1);
+    place.run(["report", "fresh"]).expect_success();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("127.0.0.1:{port}");
     let process = Process::start(&place, &["--listen", &address, "--metrics", "all.prom"]);
@@ -233,12 +234,13 @@ fn the_status_page_is_self_contained_and_matches_the_journal() {
     assert_eq!(fs::read_to_string(place.file("status.html")).unwrap(), "mine");
     status(&place, &["--html", "status.html", "--force"]).failed_with(3);
     let page = fs::read_to_string(place.file("status.html")).unwrap();
+    assert!(!page.contains(">Report</a>"), "none was drawn");
+    place.run(["report", "fresh"]).expect_success();
+    status(&place, &["--html", "status.html", "--force"]).failed_with(3);
+    let page = fs::read_to_string(place.file("status.html")).unwrap();
     assert!(page.contains("1 of 2 fresh") && !page.contains("<script>alert") && !page.contains('\u{202e}'), "{page}");
     assert_eq!(page.matches("data-head=\"Started\"").count(), 3);
-    let report = format!(
-        "file://{}",
-        place.path().canonicalize().unwrap().join("output/datasets/fresh/latest/report.html").display()
-    );
+    let report = format!("file://{}", place.path().canonicalize().unwrap().join("output/reports/fresh.html").display());
     assert!(page.contains(&report), "{report}");
     assert!(Path::new(report.trim_start_matches("file://")).exists());
     python::check("check_status_page.py", [place.file("status.html")]);

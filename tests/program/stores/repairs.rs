@@ -127,7 +127,7 @@ fn any_damage_on_a_machine_is_noticed_and_mended_from_a_store() {
     let version = |name: &str| format!("datasets/it/{}/{name}", version.display());
     let intact = contents(&output);
     let files: Vec<PathBuf> = sealed_files(&output);
-    assert!(files.contains(&run("run.json").into()) && files.contains(&version("report.html").into()), "{files:?}");
+    assert!(files.contains(&run("run.json").into()) && files.contains(&version("facts.json").into()), "{files:?}");
     let files = files.into_iter().filter(|path| {
         let text = path.display().to_string();
         (text.starts_with("archive/vendor/run=") || text.starts_with("datasets/it/2")) && !text.contains("/.")

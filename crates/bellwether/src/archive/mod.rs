@@ -151,7 +151,7 @@ pub(crate) use error::{
     lost_runs, merge_failed, no_archive, no_data, no_runs, some_names, too_early, unknown_run, unwatched,
 };
 pub(crate) use fold::groups::Groups;
-pub(crate) use fold::histories::{FoldedObservations, Histories, History, StoredObservations};
+pub(crate) use fold::histories::{Histories, History, StoredObservations};
 pub(crate) use forgotten::forget;
 pub(crate) use lineage::contradictions;
 pub(crate) use scope::watches;

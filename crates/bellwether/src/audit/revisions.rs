@@ -31,7 +31,7 @@ use serde::{Serialize, Serializer};
 
 use super::observed::ObservedColumns;
 use super::subject::{Subject, day};
-use crate::archive::{FoldedObservations, Groups, Histories, History, StoredObservations, merge_failed};
+use crate::archive::{Groups, Histories, History, StoredObservations, merge_failed};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Ticker};
 use crate::process::in_order::in_order;
@@ -591,24 +591,15 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// Counts the histories of a table, and passes on what else is made of each piece, in order.
-    pub(crate) fn add_table<R: Send>(
-        &mut self,
-        table: Table,
-        make: impl Fn(&FoldedObservations) -> Result<R> + Sync,
-        mut take: impl FnMut(R) -> Result<()>,
-    ) -> Result<()> {
+    /// Counts the histories of a table.
+    pub(crate) fn add_table(&mut self, table: Table) -> Result<()> {
         let view = self.subject.view();
-        let fold = |piece: StoredObservations| {
-            let folded = piece.fold()?;
-            Ok((folded.histories()?, make(&folded)?))
-        };
         in_order(
             || view.whole_observations(table),
-            fold,
-            |(histories, made)| {
+            |piece: StoredObservations| piece.histories(),
+            |histories| {
                 self.add(&histories);
-                take(made)
+                Ok(())
             },
         )
     }

@@ -431,6 +431,9 @@ pub(crate) struct OutputSection {
     /// How many versions of the dataset to keep. Default: 5.
     #[schemars(range(min = 1))]
     pub keep: Option<Placed<u16>>,
+    /// Whether a run or build draws its report, as `bellwether report` does on demand: `reports/NAME.html` in the data
+    /// folder. Default: false.
+    pub report: Option<Placed<bool>>,
 }
 
 /// The object store that keeps the archive and the datasets. The local folder is its cache.

@@ -44,7 +44,7 @@ static ARCHIVED: Known = Known {
 };
 
 static VERSION: Known = Known {
-    files: &[&["dataset.json", "facts.json", "report.html", ROWS_OF_SPARK], &ROWS_OF_DATASET],
+    files: &[&["dataset.json", "facts.json", ROWS_OF_SPARK], &ROWS_OF_DATASET],
     folders: &[&[PARTITION], MATRIX_FOLDERS],
 };
 

@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::content::Content;
 use super::publication::Provenance;
-use super::record::{ColumnRecord, RECORD, REPORT, RecordContents, VersionRecord};
+use super::record::{ColumnRecord, RECORD, RecordContents, VersionRecord};
 use crate::columns::Rows;
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
@@ -109,15 +109,8 @@ impl ExternalFiles {
 }
 
 impl ExternalVersion {
-    /// Its record, as far as it is known before it is sealed.
-    pub(crate) fn record(&self) -> &VersionRecord {
-        &self.record
-    }
-
-    /// Writes the report of the version and its record to a folder.
-    pub(crate) fn seal(&mut self, folder: &Path, page: &[u8]) -> Result<()> {
-        file::write_bytes(&folder.join(REPORT), page)?;
-        self.record.seal_report(page);
+    /// Writes its record to a folder.
+    pub(crate) fn seal(&self, folder: &Path) -> Result<()> {
         file::write_json(&folder.join(RECORD), &self.record)
     }
 }

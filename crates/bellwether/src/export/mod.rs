@@ -3,7 +3,7 @@
 //! ```text
 //! output/datasets/demo/
 //!     20261120T213000Z-7f3a/
-//!         demo.parquet  dataset.json  facts.json  report.html      a long dataset
+//!         demo.parquet  dataset.json  facts.json      a long dataset
 //!         period=15d/regime=bear/demo.parquet            the same by folders
 //!         15d-neutral/confidence.parquet                 a wide one
 //!     latest -> 20261120T213000Z-7f3a
@@ -75,7 +75,7 @@ pub(crate) use published::{version_before, versions};
 pub(crate) use reader::AnyReader;
 #[cfg(feature = "spark")]
 pub(crate) use record::FACTS;
-pub use record::{RECORD, REPORT, dates_of};
+pub use record::{RECORD, dates_of};
 pub use record::{VersionRecord, VersionShape};
 pub(crate) use retention::{abandoned_folders, remove_surplus, surplus};
 pub(crate) use reuse::{LatestVersion, ReuseOutcome, ReusedVersion, built_before};

@@ -31,9 +31,6 @@ pub(super) const LAYOUT: u32 = 5;
 /// The file with the facts about a dataset's rows.
 pub(crate) const FACTS: &str = "facts.json";
 
-/// The file with the report of a version.
-pub const REPORT: &str = "report.html";
-
 /// `dataset.json`, as it is written and read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VersionRecord {
@@ -87,9 +84,6 @@ pub struct VersionRecord {
     pub files: Vec<FileRecord>,
     /// The BLAKE3 of the facts.
     pub(super) facts: String,
-    /// The BLAKE3 of the report.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    report: Option<String>,
 }
 
 /// The shape of a version.
@@ -130,14 +124,12 @@ pub(super) struct AnyRecord {
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct DescribingFiles {
     facts: Option<String>,
-    report: Option<String>,
 }
 
 impl DescribingFiles {
     /// Each file with a digest, and the digest.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        let files = [(FACTS, &self.facts), (REPORT, &self.report)];
-        files.into_iter().filter_map(|(name, digest)| Some((name, digest.as_deref()?)))
+        self.facts.iter().map(|digest| (FACTS, digest.as_str()))
     }
 }
 
@@ -190,7 +182,7 @@ impl VersionRecord {
         AdHoc::of_rows(self.ad_hoc.iter().flatten())
     }
 
-    /// The record of a version that has no report yet.
+    /// The record of a version.
     pub(super) fn of(plan: &Plan, written: RecordContents<'_>) -> Self {
         let RecordContents { version, provenance, taken_over_from, columns, rows, content, files, facts } = written;
         Self {
@@ -230,7 +222,6 @@ impl VersionRecord {
             content: content.to_owned(),
             files: files.to_vec(),
             facts: facts.to_owned(),
-            report: None,
         }
     }
 
@@ -257,17 +248,12 @@ impl VersionRecord {
 
     /// The digests of the files that describe its rows.
     pub(crate) fn describing(&self) -> DescribingFiles {
-        DescribingFiles { facts: Some(self.facts.clone()), report: self.report.clone() }
+        DescribingFiles { facts: Some(self.facts.clone()) }
     }
 
     /// The size of its data files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
-    }
-
-    /// Records the report, which is drawn once everything else is known.
-    pub(super) fn seal_report(&mut self, page: &[u8]) {
-        self.report = Some(digest::of(page));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::link::Link;
-use super::record::{RECORD, REPORT, VersionRecord};
+use super::record::{RECORD, VersionRecord};
 use super::retention;
 use super::target_folder::TargetFolder;
 use crate::disk::file::{self, FileRecord, Staging};
@@ -37,17 +37,6 @@ pub(crate) struct Dataset {
 }
 
 impl Staged {
-    /// Its record, as far as it is known before the version is published.
-    pub(crate) fn record(&self) -> &VersionRecord {
-        &self.record
-    }
-
-    /// Adds the report, which the record then names.
-    pub(crate) fn add_report(&mut self, page: &[u8]) -> Result<()> {
-        self.record.seal_report(page);
-        file::write_bytes(&self.staging.file(REPORT), page)
-    }
-
     /// Writes the record, and gives the folder its name. For the definition's own dataset, also moves `latest` to it and removes old versions;
     /// an ad hoc build does neither. `latest` never goes back to what knows less.
     pub(crate) fn publish(self) -> Result<Dataset> {

@@ -106,7 +106,7 @@ impl Built {
         self.scope.filter = self.plan.dataset.filter.clone();
         let Self { plan, view, scope, selection, stop } = &self;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let work = Builder { plan, view, scope, control: &control, before: None, archived_in: None };
+        let work = Builder { plan, view, scope, control: &control, before: None };
         let deliver = |rows: crate::columns::Rows| {
             let written = &plan.dataset.written;
             let part = written.part(&rows).flat().and_then(|rows| selection.part(&rows, written.names()));

@@ -11,9 +11,9 @@ use super::{Dataset, DatasetOrigin, Selection};
 use crate::disk::file::FileError;
 use crate::error::{Error, Result};
 use crate::export::{PublishedReader, is_of_news};
+use crate::facts::Facts;
 use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::Column;
-use crate::report::facts::Facts;
 use crate::run::{absent_sector, absent_tickers};
 
 /// The names in the rows of a dataset.
@@ -75,8 +75,8 @@ impl Dataset {
                 let facts = Facts::from_json(&reading.facts()?);
                 let facts = facts.map_err(|source| FileError::damage(reading.folder(), source))?;
                 Ok(Names {
-                    tickers: facts.tickers.into_iter().filter_map(|of| of.name.parse().ok()).collect(),
-                    pairs: facts.pairs.iter().map(|pair| (pair.period, pair.regime)).collect(),
+                    tickers: facts.tickers.iter().filter_map(|name| name.parse().ok()).collect(),
+                    pairs: facts.pairs.into_iter().collect(),
                 })
             }
             DatasetOrigin::Built(built) => {

@@ -246,6 +246,8 @@ pub struct FilesPlan {
     pub guard: FormulaGuard,
     /// How many versions to keep.
     pub keep: usize,
+    /// Whether a run draws its report.
+    pub report: bool,
 }
 
 /// The compression of Parquet pages.

@@ -63,3 +63,63 @@ for (const plot of document.querySelectorAll("svg.plot")) {
   });
 }
 addEventListener("scroll", () => { if (!document.activeElement.matches("svg.plot")) hide(); }, { passive: true });
+
+// One ticker: its last signals, its last articles and its revisions, from the table in the page.
+const data = JSON.parse(document.getElementById("data").textContent);
+const search = document.getElementById("search"), found = document.getElementById("found");
+
+function element(name, text, kind) {
+  const made = document.createElement(name);
+  if (text !== undefined && text !== null) made.textContent = text;
+  if (kind) made.className = kind;
+  return made;
+}
+
+function rowsOf(heads, rows) {
+  const table = element("table", null, "compared"), head = element("tr");
+  for (const [name, kind] of heads) head.append(element("th", name, kind));
+  table.append(head);
+  for (const cells of rows) {
+    const row = element("tr");
+    cells.forEach((cell, index) => {
+      const of = element("td", cell instanceof Node ? null : cell, heads[index][1]);
+      if (cell instanceof Node) of.append(cell);
+      row.append(of);
+    });
+    table.append(row);
+  }
+  return table;
+}
+
+const signed = (number) => (number === null ? "-" : (number < 0 ? "" : "+") + number);
+
+function lookUp() {
+  found.replaceChildren();
+  const name = search.value.trim().toUpperCase();
+  if (!name) return;
+  const key = Object.keys(data.tickers).find((ticker) => ticker.toUpperCase() === name);
+  if (!key) return found.append(element("p", `${search.value.trim()} is not in this page.`, "cut"));
+  const [signals, articles, revisions] = data.tickers[key];
+  if (signals.length) {
+    const heads = [["pair"], ["date"], ["score", "number"], ["moved", "number"]];
+    found.append(rowsOf(heads, signals.map(([pair, day, score, moved]) => [data.pairs[pair], day, signed(score), signed(moved)])));
+  }
+  const headline = ([, , title, link]) => {
+    if (!link) return element("bdi", title);
+    const to = element("a");
+    to.href = link;
+    to.rel = "noopener noreferrer nofollow";
+    to.append(element("bdi", title));
+    return to;
+  };
+  if (articles.length)
+    found.append(rowsOf([["date"], ["score", "number"], ["article"]], articles.map((it) => [it[0], signed(it[1]), headline(it)])));
+  for (const [what, changed, known] of revisions) found.append(element("p", `${changed} of ${known} ${what} changed after they were first seen.`, "cut"));
+}
+
+for (const name of Object.keys(data.tickers)) {
+  const option = element("option");
+  option.value = name;
+  document.getElementById("names").append(option);
+}
+search.addEventListener("input", lookUp);

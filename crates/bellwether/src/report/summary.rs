@@ -1,13 +1,12 @@
 //! A report in numbers: what `bellwether report --text --json` prints.
 
+use bellwether_statistics::ShareDifference;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::facts::{
-    Agreement, ColumnFacts, Flips, PairFacts, SectorExtremes, SectorFacts, ShareDifference, SignalTotals,
-    TickerCoverage,
-};
-use super::{Observed, Report};
+use super::Report;
+use super::numbers::{Agreement, ColumnNumbers, PairNumbers, SectorNumbers, TickerCoverage, Totals};
+use super::sentences::SectorExtremes;
 use crate::audit::answers::CutOff;
 use crate::audit::revisions::Revisions;
 use crate::time::to_record;
@@ -19,6 +18,8 @@ pub struct DatasetSummary {
     name: String,
     /// Its description.
     description: Option<String>,
+    /// What it comes to, in a few sentences.
+    verdict: Vec<String>,
     /// The published version.
     dataset_version: Option<String>,
     /// The hash of the version's content.
@@ -53,7 +54,7 @@ pub struct DatasetSummary {
     articles: Option<u64>,
     /// How its past was revised; none with a single run.
     revisions: Option<Revisions>,
-    /// Its columns as they are written; empty if an earlier program counted them.
+    /// Its columns as they are written.
     columns: Vec<ColumnSummary>,
     /// Which signals it has, and which news each may use.
     in_words: String,
@@ -100,7 +101,7 @@ struct Observation {
     since: Option<String>,
     /// The last answer.
     until: Option<String>,
-    /// The rows that were first seen live, within `live_within` of their date; none if an earlier program counted them.
+    /// The rows that were first seen live, within `live_within` of their date.
     seen_live: Option<u64>,
     /// The rows that were first seen later. Those whose news was asked for too late are backfilled, too.
     seen_later: Option<u64>,
@@ -158,7 +159,7 @@ struct Agreeing {
     same: u64,
     /// The share of equal signals that chance gives to two pairs that buy as often.
     by_chance: Option<f64>,
-    /// Agreement beyond chance, Cohen's kappa; none if chance explains everything, or an earlier program counted them.
+    /// Agreement beyond chance, Cohen's kappa; none if chance explains everything.
     kappa: Option<f64>,
 }
 
@@ -198,107 +199,99 @@ struct Window {
 }
 
 impl Signals {
-    fn of(totals: SignalTotals) -> Self {
+    fn of(totals: Totals) -> Self {
         Self { count: totals.rows, buys: totals.buys, mean_confidence: totals.mean_confidence() }
     }
 }
 
+impl Flipping {
+    fn of(totals: Totals) -> Self {
+        Self { followed: totals.followed, flipped: totals.flipped }
+    }
+}
+
 impl ColumnSummary {
-    fn of(column: &ColumnFacts) -> Self {
+    fn of(column: &ColumnNumbers) -> Self {
         let (lowest, highest) = column.range.unzip();
         Self { name: column.name.clone(), nulls: column.nulls, lowest, highest }
-    }
-}
-
-impl IncompleteTicker {
-    /// It, if it lacks any.
-    fn of(covered: &TickerCoverage) -> Option<Self> {
-        let (days, due) = covered.total();
-        (days < due).then(|| Self { ticker: covered.ticker.clone(), days, due })
-    }
-}
-
-impl Observation {
-    fn of(observed: &Observed) -> Self {
-        Self {
-            since: observed.answers.map(|(since, _)| to_record(since)),
-            until: observed.answers.map(|(_, until)| to_record(until)),
-            seen_live: observed.live,
-            seen_later: observed.live.map(|live| observed.rows - live),
-            live_within: observed.live_within.to_string(),
-            news_unknown: observed.news_unknown,
-            news_cut_off: observed.cut_off,
-            news_unasked: observed.unasked,
-        }
-    }
-}
-
-impl Flipping {
-    fn of(flips: Flips) -> Self {
-        Self { followed: flips.followed, flipped: flips.flipped }
     }
 }
 
 impl Report {
     /// Its numbers.
     pub fn summary(&self) -> DatasetSummary {
-        let (identity, facts) = (&self.identity, &self.facts);
-        let pair = |pair: &PairFacts| Pair {
+        let Self { identity, facts, numbers, .. } = self;
+        let watched = identity.watched.as_ref();
+        let version = identity.version.as_ref();
+        let observed = Observation {
+            since: watched.map(|watch| to_record(watch.from)),
+            until: watched.map(|watch| to_record(watch.until)),
+            seen_live: Some(facts.seen_live),
+            seen_later: Some(facts.rows - facts.seen_live),
+            live_within: identity.live_within.to_string(),
+            news_unknown: numbers.longest_window().map(|window| window.unknown),
+            news_cut_off: self.work.cut_off,
+            news_unasked: self.unasked,
+        };
+        let pair = |pair: &PairNumbers| Pair {
             period: pair.period.to_string(),
             regime: pair.regime.to_string(),
-            signals: Signals::of(pair.total()),
-            flips: Flipping::of(pair.flips),
+            signals: Signals::of(pair.totals),
+            flips: Flipping::of(pair.totals),
         };
-        let name = |index: usize| format!("{} {}", facts.pairs[index].period, facts.pairs[index].regime);
         let agreeing = |it: &Agreement| Agreeing {
-            pairs: it.pairs.map(name),
+            pairs: it.pairs.map(|index| numbers.pairs[index].name()),
             both: it.both,
             same: it.same,
-            by_chance: it.by_chance(),
-            kappa: it.kappa(),
+            by_chance: it.answers().by_chance(),
+            kappa: it.answers().kappa(),
         };
-        let name_of = |sector: &SectorFacts| sector.name.as_ref().map(ToString::to_string);
-        let sector = |of_sector: &SectorFacts| SectorSignals {
-            sector: name_of(of_sector),
-            tickers: of_sector.tickers,
-            signals: Signals::of(of_sector.totals),
-            flips: Flipping::of(of_sector.flips),
+        let sector = |of_sector: &SectorNumbers| SectorSignals {
+            sector: of_sector.name.clone(),
+            tickers: of_sector.tickers.len() as u64,
+            signals: Signals::of(of_sector.totals()),
+            flips: Flipping::of(of_sector.totals()),
         };
+        let incomplete = |covered: &TickerCoverage| {
+            let (days, due) = covered.total();
+            IncompleteTicker { ticker: covered.ticker.clone(), days, due }
+        };
+        let windows = numbers.windows.iter().map(|window| Window {
+            window: window.length.to_string(),
+            with_news: window.with_news,
+            unknown: window.unknown,
+        });
+        let spread = SectorExtremes::of(&self.sectors).map(|SectorExtremes { lowest, highest, test }| SectorSpread {
+            lowest: lowest.name.clone(),
+            highest: highest.name.clone(),
+            test,
+        });
         let bounds = facts.bounds();
         DatasetSummary {
             name: identity.name.clone(),
             description: identity.description.clone(),
-            dataset_version: identity.version.as_ref().map(|version| version.name.clone()),
-            content: identity.version.as_ref().map(|version| version.content.clone()),
+            verdict: self.verdict(),
+            dataset_version: version.map(|version| version.name.clone()),
+            content: version.map(|version| version.content.clone()),
             as_of: to_record(identity.as_of),
-            observed: Observation::of(&self.observations()),
+            observed,
             first_date: bounds.map(|(first, _)| first.to_string()),
             last_date: bounds.map(|(_, last)| last.to_string()),
             tickers: facts.tickers.len(),
-            days: facts.day_count(),
-            signals: Signals::of(facts.totals()),
-            pairs: facts.pairs.iter().map(pair).collect(),
-            agreements: facts.agreements.as_ref().map(|all| all.iter().map(agreeing).collect()),
+            days: self.day_count(),
+            signals: Signals::of(numbers.totals()),
+            pairs: numbers.pairs.iter().map(pair).collect(),
+            agreements: numbers.agreements.as_ref().map(|all| all.iter().map(agreeing).collect()),
             sectors: self.sectors.iter().map(sector).collect(),
-            sector_spread: SectorExtremes::of(&self.sectors).map(|SectorExtremes { lowest, highest, test }| {
-                SectorSpread { lowest: name_of(lowest), highest: name_of(highest), test }
-            }),
-            news_begin: facts.news.as_ref().and_then(|news| Some(news.days.keys().next()?.to_string())),
-            windows: facts
-                .windows
-                .iter()
-                .map(|window| Window {
-                    window: window.length.to_string(),
-                    with_news: window.with_news,
-                    unknown: window.unknown,
-                })
-                .collect(),
-            articles: facts.news.as_ref().map(|news| news.articles),
+            sector_spread: spread,
+            news_begin: self.news.as_ref().and_then(|news| Some(news.days.keys().next()?.to_string())),
+            windows: windows.collect(),
+            articles: self.news.as_ref().map(|news| news.articles),
             columns: self.columns.iter().map(ColumnSummary::of).collect(),
             in_words: identity.in_words.clone(),
-            files: identity.version.as_ref().map(|version| version.files.clone()).unwrap_or_default(),
-            version_before: identity.version.as_ref().and_then(|version| version.before.clone()),
-            incomplete: facts.coverage(1).rows.iter().filter_map(IncompleteTicker::of).collect(),
+            files: version.map(|version| version.files.clone()).unwrap_or_default(),
+            version_before: version.and_then(|version| version.before.clone()),
+            incomplete: numbers.coverage(1).incomplete.iter().map(incomplete).collect(),
             revisions: self.revisions.clone(),
             runs: self.work.runs.len(),
             notes: self.notes.clone(),

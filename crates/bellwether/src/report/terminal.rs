@@ -1,15 +1,16 @@
-//! The report as plain text for a terminal, readable without colour.
+//! The report as plain text for a terminal, readable without colour: the verdict, then a few lines for each section.
 
 use std::fmt::{Display, Write};
 
 use super::Report;
-use super::facts::{Activity, Axis, Bins, Histogram, PairFacts, Step};
-use super::page::highest_rate;
+use super::calendar::{Axis, Step};
+use super::histogram::{Bins, Histogram};
+use super::numbers::PairNumbers;
 use crate::audit::answers::RejectReason;
 use crate::audit::revisions::Revisions;
 use crate::tables::Drift;
 use crate::text::escape::escape;
-use crate::text::human::{count_of, group_digits, percent, portion, took};
+use crate::text::human::{count_of, group_digits, percent, portion};
 
 /// Smallest and largest line width.
 const NARROWEST: usize = 50;
@@ -19,8 +20,8 @@ const WIDEST: usize = 120;
 const NAME: usize = 20;
 const VALUE: usize = 18;
 
-/// The most tickers, reasons and fields listed.
-const TICKERS: usize = 5;
+/// The most tickers, signals, pairs, reasons and fields listed.
+const LISTED: usize = 5;
 
 /// Lines of text and their maximum width.
 struct Lines {
@@ -34,34 +35,36 @@ impl Report {
         let mut lines = Lines { text: String::new(), width: width.clamp(NARROWEST, WIDEST) };
         self.opening(&mut lines);
         // A dataset of news has no signals.
-        if !self.facts.pairs.is_empty() {
-            self.coverage_in_lines(&mut lines);
+        if self.has_signals() {
             self.signals_in_lines(&mut lines);
             self.behavior_in_lines(&mut lines);
-            self.skill_in_lines(&mut lines);
         }
         self.news_in_lines(&mut lines);
         self.rewrites_in_lines(&mut lines);
         self.contents_in_lines(&mut lines);
-        self.work_in_lines(&mut lines);
         lines.text
     }
 
     fn opening(&self, lines: &mut Lines) {
         let Self { identity, facts, .. } = self;
         lines.line(&identity.name);
-        lines.wrap("", &self.standing());
-        if let Some(description) = &identity.description {
-            lines.wrap("", description);
+        self.verdict().iter().for_each(|sentence| lines.wrap("", sentence));
+        self.since.iter().for_each(|since| lines.wrap("", &since.in_words(self)));
+        lines.wrap("", &self.freshness());
+        let newest = self.numbers.newest();
+        if let Some(day) = newest.first().and_then(|(_, latest)| latest.day()) {
+            lines.heading(format_args!("The strongest signals of {day}, with how each has moved"));
+            for (ticker, latest) in newest.iter().take(LISTED) {
+                let moved = latest.change().map_or_else(|| "first".to_owned(), |change| format!("{change:+.3}"));
+                let pair = self.numbers.pairs[latest.pair].name();
+                lines.line(format_args!("  {ticker:NAME$}{pair:14}{:+.3}  {moved}", latest.score));
+            }
         }
-        let count = |count: usize| group_digits(count as u64);
         lines.blank();
-        lines.fact(if facts.pairs.is_empty() { "rows" } else { "signals" }, group_digits(facts.rows));
-        lines.fact("tickers", count(facts.tickers.len()));
-        lines.fact("days", format_args!("{}, {}", group_digits(facts.day_count()), facts.range()));
-        if !facts.pairs.is_empty() {
-            lines.fact("pairs", count(facts.pairs.len()));
-        }
+        identity.description.iter().for_each(|description| lines.wrap("", description));
+        lines.fact(if self.has_signals() { "signals" } else { "rows" }, group_digits(facts.rows));
+        lines.fact("tickers", group_digits(facts.tickers.len() as u64));
+        lines.fact("days", format_args!("{}, {}", group_digits(self.day_count()), self.range()));
         lines.fact("as of", identity.as_of.format("%Y-%m-%d %H:%M:%S UTC"));
         identity.watched.iter().for_each(|watched| lines.fact("watched", watched));
         if let Some(version) = &identity.version {
@@ -72,160 +75,122 @@ impl Report {
         self.notes.iter().for_each(|note| lines.wrap("note: ", note));
     }
 
-    fn coverage_in_lines(&self, lines: &mut Lines) {
-        let coverage = self.facts.coverage(lines.middle());
-        lines.heading(coverage.finding());
-        self.facts.beyond_the_plots().iter().for_each(|text| lines.wrap("", text));
-        if coverage.axis.is_empty() {
-            return;
-        }
-        let most = coverage.tickers.iter().max().copied().unwrap_or_default();
-        lines.spark(
-            &format!("by {}", coverage.axis.step.as_str()),
-            &coverage.tickers,
-            format!("peak {}", group_digits(most)),
-        );
-        let lacking = coverage.rows.iter().take(TICKERS).filter(|covered| covered.total().0 < covered.total().1);
-        for covered in lacking {
-            let (days, full) = covered.total();
-            lines.bar(&covered.ticker, days as f64 / full.max(1) as f64, portion(days, full));
-        }
-    }
-
     fn signals_in_lines(&self, lines: &mut Lines) {
-        let facts = &self.facts;
-        lines.heading(facts.buying());
-        let axis = Axis::of(&facts.days, Step::Week, lines.middle());
-        lines.wrap("", &format!("By {}: the share of buys of each pair, and its mean confidence.", axis.step.as_str()));
-        for pair in &facts.pairs {
-            lines
-                .pair(pair, &pair.over(&facts.days, &axis).iter().map(|totals| totals.buy_share()).collect::<Vec<_>>());
+        let numbers = &self.numbers;
+        let coverage = numbers.coverage(lines.middle());
+        lines.heading(self.coverage_finding(&coverage));
+        self.beyond_the_plots().iter().for_each(|text| lines.wrap("", text));
+        for covered in coverage.incomplete.iter().take(LISTED) {
+            let (days, due) = covered.total();
+            lines.bar(&covered.ticker, days as f64 / due.max(1) as f64, portion(days, due));
         }
-        lines.heading(facts.trusting());
-        let [buys, sells] = &facts.confidences;
+        lines.heading(numbers.buy_finding());
+        let axis = Axis::of(&numbers.days, Step::Week, lines.middle());
+        lines.wrap("", &format!("By {}: the share of buys of each pair, and its mean confidence.", axis.step.as_str()));
+        for pair in &numbers.pairs {
+            let shares = pair.over(&numbers.days, &axis).into_iter().map(|totals| spark(totals.buy_share()));
+            let mean = pair.totals.mean_confidence().unwrap_or_default();
+            let value = format!("{:>6} buy, {mean:.3}", portion(pair.totals.buys, pair.totals.rows));
+            lines.plot(&pair.name(), &shares.collect::<String>(), value);
+        }
+        lines.heading(numbers.confidence_finding());
+        let [sells, buys] = &numbers.confidences;
         let [of_buys, of_sells] = Histogram::bins([buys, sells]);
         lines.bins("buys", &of_buys);
         lines.bins("sells", &of_sells);
     }
 
     fn behavior_in_lines(&self, lines: &mut Lines) {
-        let facts = &self.facts;
-        lines.heading(facts.flipping());
-        let share = |pair: &PairFacts| pair.flips.share().unwrap_or_default();
-        let mut pairs: Vec<&PairFacts> = facts.pairs.iter().filter(|pair| pair.flips.followed > 0).collect();
-        pairs.sort_by(|one, other| share(other).total_cmp(&share(one)));
-        let most = pairs.first().map_or(1.0, |pair| share(pair)).max(f64::MIN_POSITIVE);
-        for pair in pairs.iter().take(TICKERS) {
-            lines.bar(&format!("{} {}", pair.period, pair.regime), share(pair) / most, percent(share(pair)));
+        let numbers = &self.numbers;
+        lines.heading(numbers.flip_finding());
+        let mut pairs: Vec<(&PairNumbers, f64)> =
+            numbers.pairs.iter().filter_map(|pair| Some((pair, pair.totals.flip_share()?))).collect();
+        pairs.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+        for (pair, share) in pairs.iter().take(LISTED) {
+            lines.bar(&pair.name(), *share, percent(*share));
         }
         lines.more(pairs.len(), "pair", "pairs");
-        facts.flips_by_confidence().iter().for_each(|text| lines.wrap("", text));
-        if let Some(finding) = facts.agreeing() {
+        numbers.flips_by_confidence().iter().for_each(|text| lines.wrap("", text));
+        if let Some(finding) = numbers.agreement_finding() {
             lines.heading(finding);
             // A single comparison is in the heading.
-            let extremes = facts.agreement_extremes().filter(|[least, most]| least.pairs != most.pairs);
+            let extremes = numbers.agreement_extremes().filter(|[least, most]| least.pairs != most.pairs);
             for agreement in extremes.into_iter().flatten() {
-                lines.wrap("  ", &format!("{}: {}", facts.pair_names(agreement), agreement.in_words()));
+                lines.wrap("  ", &format!("{}: {}", numbers.pair_names(agreement), agreement.in_words()));
             }
         }
-        if let Some(finding) = self.split() {
+        if let Some(finding) = self.sector_finding() {
             lines.heading(finding);
             self.sector_test().iter().for_each(|text| lines.wrap("", text));
             for sector in &self.sectors {
-                let share = sector.totals.buy_share().unwrap_or_default();
-                let shown = portion(sector.totals.buys, sector.totals.rows);
-                lines.bar(sector.display_name(), share, format_args!("{shown:>6} buy"));
-            }
-        }
-    }
-
-    fn skill_in_lines(&self, lines: &mut Lines) {
-        match &self.skill {
-            None => {}
-            Some(Ok(skill)) => {
-                lines.heading(skill.finding());
-                skill.remarks().iter().for_each(|remark| lines.wrap("", remark));
-            }
-            Some(Err(why)) => lines.heading(format_args!("Signals were not measured against prices: {why}")),
-        }
-    }
-
-    fn news_in_lines(&self, lines: &mut Lines) {
-        let Some(news) = &self.facts.news else {
-            return lines.heading("This dataset has no news");
-        };
-        lines.heading(self.facts.reach().unwrap_or_else(|| count_of(news.articles, "article", "articles")));
-        for window in &self.facts.windows {
-            let (some, all) = self.facts.with_news(window);
-            lines.bar(&window.in_words(), some as f64 / all.max(1) as f64, portion(some, all));
-        }
-        if news.articles == 0 {
-            return;
-        }
-        let axis = self.facts.news_axis(lines.middle());
-        let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
-        let most = counts.iter().max().copied().unwrap_or_default();
-        lines.spark(&format!("articles by {}", axis.step.as_str()), &counts, format!("peak {}", group_digits(most)));
-        news.beyond(&counts).iter().for_each(|text| lines.wrap("", text));
-        let [bins] = Histogram::bins([&news.scores]);
-        lines.bins("scores", &bins);
-        lines.wrap("", &news.scope(&self.facts));
-    }
-
-    fn rewrites_in_lines(&self, lines: &mut Lines) {
-        lines.heading(self.rewrite_finding());
-        let Some(Revisions { signals, articles, .. }) = self.changes() else { return };
-        let most_at_an_age = highest_rate([signals, articles].into_iter());
-        for (rewrites, what) in [(signals, "signals"), (articles, "articles")] {
-            if rewrites.total.known > 0 {
-                lines.wrap("", &rewrites.tally(what));
-            }
-            if rewrites.total.changed == 0 {
-                continue;
-            }
-            for (age, rate) in rewrites.ages() {
-                lines.bar(&format!("aged {age}"), rate / most_at_an_age, percent(rate));
-            }
-            let tickers = rewrites.most();
-            let most = tickers.first().map_or(1, |(_, changed, _)| *changed);
-            for (ticker, changed, _) in tickers.into_iter().take(TICKERS) {
+                let totals = sector.totals();
+                let shown = portion(totals.buys, totals.rows);
                 lines.bar(
-                    ticker.as_str(),
-                    changed as f64 / most as f64,
-                    count_of(changed, "changed cell", "changed cells"),
+                    sector.display_name(),
+                    totals.buy_share().unwrap_or_default(),
+                    format_args!("{shown:>6} buy"),
                 );
             }
         }
     }
 
+    fn news_in_lines(&self, lines: &mut Lines) {
+        lines.heading(self.news_finding());
+        let Some(news) = &self.news else { return };
+        for window in &self.numbers.windows {
+            let known = self.facts.rows - window.unknown;
+            let share = window.with_news as f64 / known.max(1) as f64;
+            lines.bar(&window.in_words(), share, portion(window.with_news, known));
+        }
+        if news.articles > 0 {
+            let axis = self.news_axis(lines.middle());
+            let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
+            let most = counts.iter().max().copied().unwrap_or_default();
+            lines.counts(
+                &format!("articles by {}", axis.step.as_str()),
+                &counts,
+                format!("peak {}", group_digits(most)),
+            );
+            self.articles_beyond(&counts).iter().for_each(|text| lines.wrap("", text));
+            let [bins] = Histogram::bins([&news.scores]);
+            lines.bins("scores", &bins);
+            self.news_scope().iter().for_each(|text| lines.wrap("", text));
+        }
+    }
+
+    fn rewrites_in_lines(&self, lines: &mut Lines) {
+        lines.heading(self.rewrite_finding());
+        let Some(Revisions { signals, articles, .. }) = self.changes() else { return };
+        let most = signals.ages().1.max(articles.ages().1);
+        for (rewrites, what) in [(signals, "signals"), (articles, "articles")] {
+            if rewrites.total.known > 0 {
+                lines.wrap("", &rewrites.tally(what));
+            }
+            for (age, rate) in rewrites.ages().0.into_iter().filter(|_| rewrites.total.changed > 0) {
+                lines.bar(&format!("aged {age}"), rate / most, percent(rate));
+            }
+        }
+    }
+
     fn contents_in_lines(&self, lines: &mut Lines) {
-        lines.heading(self.columns_with_nulls());
+        lines.heading(self.column_finding());
         for column in self.columns.iter().filter(|column| column.nulls > 0 || column.range.is_some()) {
             let nulls = (column.nulls > 0).then(|| format!("{} null", portion(column.nulls, self.facts.rows)));
-            let parts: Vec<String> = column.range_in_words().into_iter().chain(nulls).collect();
+            let parts: Vec<String> = column.ends().map(|ends| ends.join(" to ")).into_iter().chain(nulls).collect();
             lines.wrap(&format!("  {:NAME$}", column.name), &parts.join(", "));
         }
         lines.wrap("", &self.identity.in_words);
         self.commands().iter().for_each(|command| lines.wrap("  ", command));
-    }
-
-    fn work_in_lines(&self, lines: &mut Lines) {
-        let Activity { rejects, unknown, .. } = &self.work;
         lines.heading(self.work.unusable());
-        for RejectReason { reason, records, .. } in rejects.reasons.iter().take(TICKERS) {
+        for RejectReason { reason, records, .. } in self.work.rejects.reasons.iter().take(LISTED) {
             lines.wrap(&format!("{} ", count_of(*records, "record", "records")), reason);
         }
-        lines.more(rejects.reasons.len(), "reason", "reasons");
-        for Drift { field, endpoint, count, .. } in unknown.fields.iter().take(TICKERS) {
+        lines.more(self.work.rejects.reasons.len(), "reason", "reasons");
+        for Drift { field, endpoint, count, .. } in self.work.unknown.fields.iter().take(LISTED) {
             lines.wrap(&format!("{} ", count_of(*count, "time", "times")), &format!("{field} of {endpoint}"));
         }
-        lines.more(unknown.fields.len(), "field", "fields");
-        lines.heading(self.fetch_time());
-        let stages = self.stage_times();
-        let most = stages.iter().map(|(_, time)| time.as_secs_f64()).fold(1e-9, f64::max);
-        for (name, time) in stages {
-            lines.bar(name, time.as_secs_f64() / most, took(time));
-        }
+        lines.more(self.work.unknown.fields.len(), "field", "fields");
+        lines.heading(self.fetch_finding());
     }
 }
 
@@ -246,11 +211,9 @@ impl Lines {
 
     /// Notes how many entries of a list were left out.
     fn more(&mut self, all: usize, one: &str, many: &str) {
-        if all > TICKERS {
-            self.line(format_args!(
-                "and {}",
-                count_of((all - TICKERS) as u64, &format!("more {one}"), &format!("more {many}"))
-            ));
+        if all > LISTED {
+            let left = (all - LISTED) as u64;
+            self.line(format_args!("and {}", count_of(left, &format!("more {one}"), &format!("more {many}"))));
         }
     }
 
@@ -301,18 +264,10 @@ impl Lines {
         self.plot(name, &format!("{}{rest}", "█".repeat(eighths / 8)), value);
     }
 
-    fn spark(&mut self, name: &str, counts: &[u64], value: impl Display) {
+    fn counts(&mut self, name: &str, counts: &[u64], value: impl Display) {
         let most = counts.iter().max().copied().unwrap_or_default().max(1) as f64;
         let plot: String = counts.iter().map(|count| spark((*count > 0).then(|| *count as f64 / most))).collect();
         self.plot(name, &plot, value);
-    }
-
-    fn pair(&mut self, pair: &PairFacts, shares: &[Option<f64>]) {
-        let total = pair.total();
-        let plot: String = shares.iter().map(|share| spark(*share)).collect();
-        let mean = total.mean_confidence().unwrap_or_default();
-        let value = format!("{:>6} buy, {mean:.3}", portion(total.buys, total.rows));
-        self.plot(&format!("{} {}", pair.period, pair.regime), &plot, value);
     }
 
     /// A histogram, merging bins that do not fit.
@@ -320,7 +275,7 @@ impl Lines {
         let together = bins.counts.len().div_ceil(self.middle()).max(1);
         let counts: Vec<u64> = bins.counts.chunks(together).map(|bins| bins.iter().sum()).collect();
         let (from, to) = bins.range();
-        self.spark(name, &counts, format!("{from} to {to}"));
+        self.counts(name, &counts, format!("{from} to {to}"));
     }
 }
 

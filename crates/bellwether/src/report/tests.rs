@@ -4,26 +4,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray, Float64Array, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::compute::take_record_batch;
+use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record_batch};
 use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, NaiveDate};
 
-use super::facts::{Activity, Facts, SectorFacts, Tally};
-use super::{Identity, Report};
+use super::numbers::{Counting, Numbers, SectorNumbers};
+use super::{Activity, Identity, Report};
 use crate::definition::DefinitionFile;
+use crate::facts::Tally;
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Plan};
 use crate::tables::choices;
 
 fn plan() -> DatasetPlan {
-    sorted_by("ticker")
-}
-
-fn sorted_by(column: &str) -> DatasetPlan {
-    let text = format!(
-        "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n\
-         [output]\nsort = [\"{column}\"]\n"
-    );
+    let text =
+        "[source]\nservice = \"demo\"\n[signals]\nsectors = [\"energy\"]\n[sentiment]\narticles = false\n".to_owned();
     Plan::of(DefinitionFile::new("it.toml".into(), text).unwrap()).unwrap().dataset
 }
 
@@ -52,23 +47,50 @@ fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> Re
     RecordBatch::try_new(plan().schema, columns).unwrap()
 }
 
-fn report(facts: Facts) -> Report {
+/// The numbers of some rows, which come in any order.
+fn numbers(batches: &[&RecordBatch]) -> Numbers {
+    let rows = concat_batches(&batches[0].schema(), batches.iter().copied()).unwrap();
+    let columns =
+        ["ticker", "date"].map(|name| SortColumn { values: rows.column_by_name(name).unwrap().clone(), options: None });
+    let rows = take_record_batch(&rows, &lexsort_to_indices(&columns, None).unwrap()).unwrap();
+    let mut counting = Counting::of(&plan());
+    for at in (0..rows.num_rows()).step_by(100) {
+        counting.take(&rows.slice(at, 100.min(rows.num_rows() - at))).unwrap();
+    }
+    counting.finish().unwrap()
+}
+
+fn report(batches: &[RecordBatch]) -> Report {
     let as_of = DateTime::from_timestamp_micros(1_795_210_200_000_000).unwrap();
-    let (description, version, watched, definition) = (None, None, None, String::new());
-    let in_words = plan().in_words();
-    let live_within = plan().live_within;
-    let identity =
-        Identity { name: "it".into(), description, version, as_of, watched, live_within, definition, in_words };
+    let (mut tally, mut counting) = (Tally::new(&plan()), Counting::of(&plan()));
+    for rows in batches {
+        tally.count(&rows.clone().into());
+        counting.take(rows).unwrap();
+    }
+    let numbers = counting.finish().unwrap();
+    let identity = Identity {
+        name: "it".into(),
+        description: None,
+        version: None,
+        as_of,
+        watched: None,
+        live_within: plan().live_within,
+        age: None,
+        definition: String::new(),
+        in_words: plan().in_words(),
+    };
     Report {
         identity,
-        columns: facts.columns.clone(),
-        facts,
+        columns: numbers.columns.clone(),
+        facts: tally.finish(),
+        numbers,
+        news: None,
         sectors: Vec::new(),
         skill: None,
         revisions: None,
         work: Activity::default(),
         unasked: 0,
-        stages: Vec::new(),
+        since: None,
         notes: Vec::new(),
     }
 }
@@ -81,84 +103,59 @@ fn months(count: u32) -> Vec<NaiveDate> {
 #[test]
 fn a_page_of_thousands_of_tickers_is_small_and_names_what_it_omits() {
     let days = months(60);
-    let mut tally = Tally::new(&plan());
-    for first in (0..2000).step_by(50) {
-        // Each ticker has no signals before its listing day.
+    // Each ticker has no signals before its listing day.
+    let batches = (0..2000).step_by(50).map(|first| {
         let pairs = if first == 0 { 108 } else { 3 };
-        tally.count(&rows(first..first + 50, &days[first / 50..], pairs).into());
-    }
-    let report = report(tally.finish());
+        rows(first..first + 50, &days[first / 50..], pairs)
+    });
+    let report = report(&batches.collect::<Vec<_>>());
     let page = report.page();
     assert!(page.len() < 2_000_000, "{} bytes", page.len());
     assert!(page.contains("others have at least") && page.contains("Share of buys by period, regime and quarter"));
     assert_eq!(page.matches("id=\"plot-signals").count(), 1, "so many pairs are rows of one plot");
+    assert!(page.contains("tickers are in this page.") || page.contains("last signals are in this page."));
     assert!(report.text(80).lines().all(|line| line.chars().count() <= 80));
 }
 
 #[test]
-fn counts_do_not_depend_on_the_order_of_rows() {
+fn a_page_that_has_no_room_for_all_tickers_has_those_with_the_strongest_last_signals() {
+    let report = report(&[rows(0..40, &months(3), 3)]);
+    // By construction, ticker 3 of 40 has the highest last confidence: 3 * 31 + 2 is 95.
+    let (.., section) = report.one_ticker(2_000);
+    assert!(section.0.contains("of 40 tickers with the strongest last signals are in this page."), "{}", section.0);
+    assert!(section.0.contains("&quot;T0003&quot;:") && !section.0.contains("&quot;T0001&quot;:"), "{}", section.0);
+}
+
+#[test]
+fn flips_and_agreement_are_counted_in_each_series() {
     let mut days = months(30);
     days.push("1850-03-04".parse().unwrap());
-    let rows = rows(0..7, &days, 9);
-    let mut indices: Vec<u64> = (0..rows.num_rows() as u64).collect();
-    indices.sort_by_key(|index| index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let shuffled = take_record_batch(&rows, &arrow::array::UInt64Array::from(indices)).unwrap();
-    // Flips are not counted if rows are not sorted by date.
-    let facts = |rows: &RecordBatch| {
-        let mut tally = Tally::new(&sorted_by("confidence"));
-        (0..rows.num_rows())
-            .step_by(100)
-            .for_each(|at| tally.count(&rows.slice(at, 100.min(rows.num_rows() - at)).into()));
-        tally.finish()
-    };
-    let (one, other) = (facts(&rows), facts(&shuffled));
-    assert_eq!((one.rows, one.tickers.len(), one.days.len(), one.pairs.len()), (7 * 31 * 9, 7, 30, 9));
-    assert_eq!((one.undrawn, one.undrawn_days, one.day_count(), one.totals().rows), (7 * 9, 1, 31, 7 * 31 * 9));
-    assert_eq!((one.rows, one.dates, &one.days), (other.rows, other.dates, &other.days));
-    assert!(one.persistence.is_none() && one.agreements.is_none());
-    assert_eq!(report(one).page(), report(other).page());
-}
-
-/// A cluster's files end anywhere, and their record has the checksum of the facts.
-#[test]
-fn facts_are_the_same_bytes_wherever_batches_end() {
-    let rows = rows(0..7, &months(30), 9);
-    let facts = |batch: usize| {
-        let mut tally = Tally::new(&plan());
-        for at in (0..rows.num_rows()).step_by(batch) {
-            tally.count(&rows.slice(at, batch.min(rows.num_rows() - at)).into());
-        }
-        tally.finish().to_json()
-    };
-    let whole = facts(rows.num_rows());
-    assert!([1, 7, 100].into_iter().all(|batch| facts(batch) == whole));
-}
-
-#[test]
-fn flips_and_agreement_do_not_depend_on_the_order_of_the_series() {
-    let days = months(30);
-    let rows = rows(0..7, &days, 5);
-    let dates = rows.column_by_name("date").unwrap().as_primitive::<TimestampMicrosecondType>();
-    let mut by_date: Vec<u64> = (0..rows.num_rows() as u64).collect();
-    by_date.sort_by_key(|row| dates.value(*row as usize));
-    let by_date = take_record_batch(&rows, &arrow::array::UInt64Array::from(by_date)).unwrap();
-    for (column, rows, batch) in [("ticker", &rows, 1000), ("date", &by_date, 1000), ("date", &by_date, 33)] {
-        let mut tally = Tally::new(&sorted_by(column));
-        for at in (0..rows.num_rows()).step_by(batch) {
-            tally.count(&rows.slice(at, batch.min(rows.num_rows() - at)).into());
-        }
-        let facts = tally.finish();
-        // By construction, every signal is the opposite of its predecessor and of the previous pair's signal.
-        assert_eq!((facts.flips().followed, facts.flips().flipped), (7 * 29 * 5, 7 * 29 * 5));
-        assert_eq!(facts.persistence.unwrap().same.count(), 0);
-        let agreements = facts.agreements.unwrap();
-        assert_eq!(agreements.len(), 10);
-        for agreement in agreements {
-            let [one, other] = agreement.pairs;
-            let same = if (other - one) % 2 == 0 { 7 * 30 } else { 0 };
-            assert_eq!((agreement.both, agreement.same), (7 * 30, same), "{agreement:?}");
-        }
+    let found = numbers(&[&rows(0..7, &days, 5)]);
+    assert_eq!((found.totals().rows, found.tickers.len(), found.days.len(), found.pairs.len()), (7 * 31 * 5, 7, 30, 5));
+    assert_eq!((found.undrawn, found.undrawn_days, found.day_count()), (7 * 5, 1, 31));
+    let found = numbers(&[&rows(0..7, &months(30), 5)]);
+    // By construction, every signal is the opposite of its predecessor and of the previous pair's signal.
+    assert_eq!((found.totals().followed, found.totals().flipped), (7 * 29 * 5, 7 * 29 * 5));
+    assert_eq!((found.followed.count(), found.flipped.count()), (7 * 29 * 5, 7 * 29 * 5));
+    let agreements = found.agreements.unwrap();
+    assert_eq!(agreements.len(), 10);
+    for agreement in agreements {
+        let [one, other] = agreement.pairs;
+        let same = if (other - one) % 2 == 0 { 7 * 30 } else { 0 };
+        assert_eq!((agreement.both, agreement.same), (7 * 30, same), "{agreement:?}");
     }
+}
+
+#[test]
+fn the_last_signal_of_a_series_has_the_one_before() {
+    let found = numbers(&[&rows(0..2, &months(3), 2)]);
+    // The confidence of a ticker on a day is (31 ticker + day) / 100, and its signal a buy where ticker, day and pair are odd
+    // in sum.
+    let latest = found.tickers[1].latest[0];
+    assert_eq!((latest.pair, latest.score, latest.before), (0, 0.33, Some(-0.32)));
+    assert_eq!(latest.day(), Some("2021-03-04".parse().unwrap()));
+    let newest: Vec<(&str, f64)> = found.newest().into_iter().map(|(ticker, latest)| (ticker, latest.score)).collect();
+    assert_eq!(newest, [("T0001", 0.33), ("T0001", -0.33), ("T0000", -0.02), ("T0000", 0.02)]);
 }
 
 #[test]
@@ -166,24 +163,21 @@ fn a_pair_that_comes_once_a_month_has_no_gaps_on_the_other_days() {
     let monthly = months(12);
     let daily: Vec<NaiveDate> = monthly[0].iter_days().take(340).filter(|day| !monthly.contains(day)).collect();
     let coverage = |without: usize| {
-        let mut tally = Tally::new(&plan());
-        tally.count(&rows(0..3, &daily, 1).into());
-        tally.count(&rows(0..2, &monthly, 2).into());
-        tally.count(&rows(2..3, &monthly[without..], 2).into());
-        tally.finish().coverage(72)
+        let of_months = [rows(0..2, &monthly, 2), rows(2..3, &monthly[without..], 2)];
+        numbers(&[&rows(0..3, &daily, 1), &of_months[0], &of_months[1]]).coverage(72)
     };
-    assert_eq!((coverage(0).incomplete, coverage(0).all), (0, 3));
+    assert_eq!(coverage(0).incomplete_count, 0);
     let of_others = coverage(4);
-    assert_eq!((of_others.incomplete, of_others.rows[0].ticker.as_str()), (1, "T0002"));
+    assert_eq!((of_others.incomplete_count, of_others.incomplete[0].ticker.as_str()), (1, "T0002"));
     // Both of its pairs miss four days.
     let due = daily.len() as u64 + 2 * 12;
-    assert_eq!(of_others.rows[0].total(), (due - 2 * 4, due));
+    assert_eq!(of_others.incomplete[0].total(), (due - 2 * 4, due));
 }
 
 /// Buys in so many of the signals of each of some tickers, by sector.
-fn of_sectors(sectors: &[(&str, &[u64])]) -> Vec<SectorFacts> {
+fn of_sectors(sectors: &[(&str, &[u64])]) -> Vec<SectorNumbers> {
     let days = months(40);
-    let (mut tally, mut of_tickers, mut ticker) = (Tally::new(&plan()), HashMap::new(), 0);
+    let (mut counting, mut of_tickers, mut ticker) = (Counting::of(&plan()), HashMap::new(), 0);
     for (sector, tickers) in sectors {
         for buys in *tickers {
             let all = rows(ticker..ticker + 1, &days, 1);
@@ -191,19 +185,19 @@ fn of_sectors(sectors: &[(&str, &[u64])]) -> Vec<SectorFacts> {
             let keys: Int8Array = (0..all.num_rows()).map(|row| Some(signal(row))).collect();
             let mut columns = all.columns().to_vec();
             columns[all.schema().index_of("signal").unwrap()] = choices(keys, ["sell", "buy"]);
-            tally.count(&RecordBatch::try_new(all.schema(), columns).unwrap().into());
-            of_tickers.insert(format!("T{ticker:04}").parse().unwrap(), sector.parse().unwrap());
+            counting.take(&RecordBatch::try_new(all.schema(), columns).unwrap()).unwrap();
+            of_tickers.insert(format!("T{ticker:04}"), (*sector).to_owned());
             ticker += 1;
         }
     }
-    tally.finish().by_sector(&of_tickers)
+    counting.finish().unwrap().by_sector(&of_tickers)
 }
 
 #[test]
 fn sectors_differ_only_if_their_tickers_do() {
     let finding = |sectors: &[(&str, &[u64])]| {
-        let report = Report { sectors: of_sectors(sectors), ..report(Tally::new(&plan()).finish()) };
-        (report.split().unwrap(), report.sector_test())
+        let report = Report { sectors: of_sectors(sectors), ..report(&[rows(0..1, &months(1), 1)]) };
+        (report.sector_finding().unwrap(), report.sector_test())
     };
     // scipy.stats.ttest_ind([0.3, 0.5, 0.6], [0.5, 0.55, 0.65], equal_var=False).pvalue is 0.386_53.
     let (noise, test) = finding(&[("energy", &[12, 20, 24]), ("utilities", &[20, 22, 26])]);
@@ -235,16 +229,12 @@ fn a_day_with_several_signals_counts_once_in_any_order() {
         RecordBatch::try_new(some.schema(), columns).unwrap()
     };
     let coverage = |batches: &[&RecordBatch]| {
-        let mut tally = Tally::new(&plan());
-        batches.iter().for_each(|rows| tally.count(&(*rows).clone().into()));
-        let covered = tally.finish().coverage(72).rows.into_iter();
+        let covered = numbers(batches).coverage(72).incomplete.into_iter();
         covered.map(|covered| (covered.ticker.clone(), covered.total())).collect::<Vec<_>>()
     };
     let once = coverage(&[&all, &some]);
+    assert_eq!(once.len(), 3, "the others are complete");
     assert_eq!(once[0], ("T0003".to_owned(), (7 * 4, 12 * 4)));
-    assert_eq!(once[5], ("T0002".to_owned(), (12 * 4, 12 * 4)));
     assert_eq!(coverage(&[&all, &some, &later]), once);
-    let singly: Vec<RecordBatch> =
-        (0..some.num_rows()).flat_map(|row| [later.slice(row, 1), some.slice(row, 1)]).collect();
-    assert_eq!(coverage(&singly.iter().rev().chain([&all]).collect::<Vec<_>>()), once);
+    assert_eq!(coverage(&[&later, &all, &some]), once);
 }

@@ -289,7 +289,7 @@ impl FilterBasis {
 impl FilesBasis {
     fn of(plan: &FilesPlan) -> Self {
         // The files do not depend on how many versions are kept.
-        let FilesPlan { formats, codec, row_group_rows, partition_by, guard, keep: _ } = plan;
+        let FilesPlan { formats, codec, row_group_rows, partition_by, guard, keep: _, report: _ } = plan;
         Self {
             formats: formats.iter().map(|format| format.to_string()).collect(),
             compression: match codec {

@@ -9,17 +9,18 @@ use std::time::Instant;
 use super::as_of::{late_arrivals, note_on_definition, notes_on_watch, view_of_build};
 use super::basis::Writer;
 use super::blocking::blocking;
-use super::builder::{Builder, Counted, ReportContext, add_counts, scratch};
+use super::builder::{Builder, add_counts, scratch};
 use super::checks::{Checking, PreviousVersions, RowChecks};
 use super::knowing_run::knowing_run;
 use super::names::some_of;
 use super::observer::Control;
+use super::report::Drawing;
 use super::scope::archived_scope;
 use super::stage::Stage;
 use super::store::{self, RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::View;
-use crate::audit::revisions::RewrittenSince;
+use crate::audit::revisions::{Counting, RewrittenSince};
 use crate::columns::Rows;
 use crate::dataset::{Wide, no_rows};
 use crate::definition::changed_keys;
@@ -27,14 +28,14 @@ use crate::disk::file::{self, TargetFile};
 use crate::error::Result;
 use crate::export::{
     Destination, LatestVersion, Provenance, Publication, ReuseOutcome, ReusedVersion, RowEncoding, RowOutput, Staged,
-    built_before, version_before,
+    built_before,
 };
+use crate::facts::{ArticleCounts, Facts, Tally};
 use crate::interface::Ticker;
 use crate::plan::{AdHoc, Format, NaiveRule, Plan, RowKind, Shape, StoreUrl};
 use crate::process::cancel;
 use crate::process::trace::work;
-use crate::report::facts::{ArticleCounts, Facts, Tally};
-use crate::report::{Report, Version};
+use crate::tables::Table;
 use crate::text::human::{count_of, group_digits};
 use crate::time::{Clock, unique_name};
 
@@ -85,6 +86,7 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
         }
         None => None,
     };
+    let drawing = Drawing::of(&plan, &data, &options.archive, options.clock, &options.control);
     let built = blocking(move || {
         let datasets = data.join("datasets");
         let before = PreviousVersions { datasets: Some(&datasets), in_store: in_store.as_ref() };
@@ -101,6 +103,9 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
     if let Some(store) = store.filter(|_| is_own) {
         let sent = Some(store.push_archive().await);
         store::publish(Some(&store), sent, &name, &mut summary).await?;
+    }
+    if is_own {
+        summary.report = drawing.draw().await?;
     }
     Ok(summary)
 }
@@ -177,8 +182,7 @@ pub(super) fn from_archive<T>(
         notes.extend(note_on_definition(&plan, &view));
     }
     options.control.note(&notes);
-    let work =
-        Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before, archived_in: None };
+    let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before };
     build(work, &options, notes)
 }
 
@@ -194,7 +198,6 @@ fn note_on_late_arrivals(view: &View) -> Option<String> {
 struct BuiltVersion {
     staged: Staged,
     facts: Facts,
-    context: ReportContext,
     /// What was rewritten since the version before; none if nothing can have been.
     rewritten: Option<RewrittenSince>,
     /// Notes for the user.
@@ -216,7 +219,6 @@ impl Builder<'_> {
         ad_hoc: AdHoc,
         stage: &Stage<'_>,
     ) -> Result<PublishedDataset> {
-        let begun = Instant::now();
         let as_of = self.view.as_of();
         let provenance = Provenance {
             name: self.plan.name.clone(),
@@ -244,11 +246,11 @@ impl Builder<'_> {
                 notes.push("already built and unchanged since".to_owned());
                 notes.extend(self.notes(&facts)?);
                 self.control.note(&notes);
-                return Ok(PublishedDataset { facts, dataset, as_of, new_rejects: None, notes });
+                return Ok(PublishedDataset { facts, dataset, as_of, notes });
             }
             self.write_version(data, provenance, stage)?
         };
-        let BuiltVersion { mut staged, facts, context, rewritten, notes: more } = made;
+        let BuiltVersion { staged, facts, rewritten, notes: more } = made;
         notes.extend(more);
         if is_own {
             let (plan, before, rewritten) = (self.plan, self.before, rewritten.as_ref());
@@ -256,18 +258,8 @@ impl Builder<'_> {
         }
         notes.extend(self.notes(&facts)?);
         self.control.note(&notes);
-        let before = version_before(&data.join("datasets"), staged.record())?;
-        let version = Version::of(staged.record(), before);
-        let stages = [("archive", self.archived_in), ("dataset", Some(begun.elapsed()))];
-        let stages = stages.into_iter().filter_map(|(name, time)| Some((name, time?))).collect();
-        let report = Report { stages, notes: notes.clone(), ..self.report(facts, context, Some(version)) };
-        {
-            let _work = work!("draw page");
-            staged.add_report(report.page().as_bytes())?;
-        }
         let _work = work!("publish");
         cancel::check(&self.control.stop)?;
-        let new_rejects = report.work.rejects.new;
         self.control.note(changed.as_slice());
         notes.extend(changed);
         let dataset = staged.publish()?;
@@ -278,7 +270,7 @@ impl Builder<'_> {
         let of_folder: Vec<String> = overtaken.into_iter().chain(dataset.left.clone()).collect();
         self.control.note(&of_folder);
         notes.extend(of_folder);
-        Ok(PublishedDataset { facts: report.facts, dataset, as_of, new_rejects, notes })
+        Ok(PublishedDataset { facts, dataset, as_of, notes })
     }
 
     /// The note on a definition that changed since the version before.
@@ -353,7 +345,7 @@ impl Builder<'_> {
             ticker.and_then(|ticker| sectors.get(&ticker)).map_or(0, BTreeSet::len)
         };
         let names = |is_wanted: fn(usize) -> bool| -> Vec<&str> {
-            let names = facts.tickers.iter().map(|ticker| ticker.name.as_str());
+            let names = facts.tickers.iter().map(String::as_str);
             names.filter(|name| is_wanted(count(name))).collect()
         };
         let (none, several) = (names(|count| count == 0), names(|count| count > 1));
@@ -375,14 +367,12 @@ impl Builder<'_> {
         };
         // Facts that cannot be read are damaged, or were written by another version of the program.
         let facts = Facts::from_json(latest.facts()).ok();
-        let (taken, context) =
-            rayon::join(|| latest.take_over(self.plan, &provenance, &self.control.stop), || self.report_context());
-        let notes = match taken? {
+        let notes = match latest.take_over(self.plan, &provenance, &self.control.stop)? {
             ReuseOutcome::Reused(ReusedVersion { staged, from }) => {
                 if let Some(facts) = facts {
                     stage.advance(facts.rows);
                     let note = format!("unchanged since version {from}; files reused");
-                    return Ok(BuiltVersion { staged, facts, context: context?, rewritten: None, notes: vec![note] });
+                    return Ok(BuiltVersion { staged, facts, rewritten: None, notes: vec![note] });
                 }
                 Vec::new()
             }
@@ -402,8 +392,11 @@ impl Builder<'_> {
             Shape::Long => None,
             Shape::Wide(values) => Some(Wide::new(values)),
         };
-        let subject = if self.before.is_some() { self.with_a_past()? } else { None };
-        let Counted { counts, counting } = self.rows(&self.plan.dataset, scratch, subject.as_ref(), |rows| {
+        // What was rewritten since the version before is checked.
+        let subject = self.before.map(|_| self.with_a_past()).transpose()?.flatten();
+        let mut counting =
+            subject.as_ref().zip(self.before).map(|(subject, before)| Counting::since(subject, before.recorded.as_of));
+        let counts = self.rows(&self.plan.dataset, scratch, counting.as_mut(), |rows| {
             stage.advance(rows.num_rows() as u64);
             let write = || match &mut wide {
                 Some(wide) => wide.add(&rows),
@@ -422,12 +415,14 @@ impl Builder<'_> {
         facts.contradictions = self.contradictions()?;
         let mut rewritten = None;
         let facts_as_json = || {
-            (facts.news, rewritten) = self.news(&facts, counting)?;
+            if let Some(mut counting) = counting {
+                counting.add_table(Table::Articles)?;
+                rewritten = Some(counting.finish());
+            }
             Ok(facts.to_json())
         };
-        let (staged, context) =
-            rayon::join(|| publication.complete(self.plan, facts_as_json), || self.report_context());
-        Ok(BuiltVersion { staged: staged?, context: context?, facts, rewritten, notes: Vec::new() })
+        let staged = publication.complete(self.plan, facts_as_json)?;
+        Ok(BuiltVersion { staged, facts, rewritten, notes: Vec::new() })
     }
 
     /// Writes the dataset to a file or a stream. Returns the number of rows.

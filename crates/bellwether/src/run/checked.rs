@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::report::latest_facts;
 use crate::disk::file;
 use crate::error::Error;
+use crate::facts::Facts;
 use crate::freshness::today;
 use crate::interface::Endpoint;
 use crate::plan::{OperationRequests, Plan, Request, RequestList, Source, TickerSource, describe};
-use crate::report::facts::Facts;
 use crate::text::problem::PlacedProblem;
 
 /// A definition that was checked.
@@ -211,8 +211,8 @@ fn identity_of(plan: &Plan) -> Option<IdentityDocument> {
 fn unknown_share(facts: &Facts, plan: &Plan, column: &str) -> Option<f64> {
     let own = plan.dataset.written.names().own(column);
     let feature = plan.dataset.features.iter().find(|feature| feature.to_string() == own)?;
-    let window = facts.windows.iter().find(|window| Some(window.length) == feature.window())?;
-    (facts.rows > 0).then(|| window.unknown as f64 / facts.rows as f64)
+    let (_, unknown) = facts.windows.iter().find(|(length, _)| Some(*length) == feature.window())?;
+    (facts.rows > 0).then(|| *unknown as f64 / facts.rows as f64)
 }
 
 /// That a file of prices is not there; a pattern stands for those that will be.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Int32Type};
@@ -27,12 +27,11 @@ use crate::disk::file::{self, FileError, FileRecord, Staging};
 use crate::disk::names::{ROWS_OF_SPARK, fits};
 use crate::disk::remove;
 use crate::error::{Error, ErrorKind, Result};
-use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD, REPORT};
+use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD};
+use crate::facts::{Facts, Tally};
 use crate::interface::Ticker;
 use crate::key;
 use crate::plan::{Claims, Codec, DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
-use crate::report::facts::{Facts, Tally};
-use crate::report::{Report, Version};
 use crate::spark::{Address, Cluster, RowDigest, SUCCESS, TOKEN, Write};
 use crate::sql::{self, Dialect, ForgottenRuns, Question, statement};
 use crate::store::{self, Latest, Store};
@@ -89,12 +88,10 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let staging = Staging::create(&data.join("datasets").join(&plan.name), &version)?;
     let fetching = Fetching { plan: &plan, store, at: &at, staging: &staging, control: &control };
     let (read, tally, fetched) = fetching.read(expected).await?;
-    let spark = Duration::from_secs_f64(on_cluster.seconds);
     let (plan_of_version, folder) = (plan.clone(), staging.file(""));
-    let sealing = Sealing { plan: plan_of_version, version, job, read, tally, control: control.clone(), spark };
+    let sealing = Sealing { plan: plan_of_version, version, job, read, tally, control: control.clone() };
     let Sealed { described, facts, provenance, mut notes } = blocking(move || sealing.seal(&folder)).await?;
-    let files = [FACTS, REPORT].map(|name| FileRecord::of(&staging.file(name), name, 0, &control.stop));
-    let files = files.into_iter().collect::<Result<_>>()?;
+    let files = vec![FileRecord::of(&staging.file(FACTS), FACTS, 0, &control.stop)?];
     // A store has the runs of its versions.
     target.push_archive().await?;
     store.send(&store::Sealed { at: at.clone(), record: RECORD, files }, &staging.file(""), |_| ()).await?;
@@ -103,7 +100,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
     let ExternalVersion { files, rows, content, .. } = described;
     let dataset = Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content };
-    let published = PublishedDataset { facts, dataset, as_of: provenance.as_of, new_rejects: None, notes };
+    let published = PublishedDataset { facts, dataset, as_of: provenance.as_of, notes };
     Ok(Summary::of(&plan, published, vec![on_cluster, fetched], begun.elapsed()))
 }
 
@@ -173,7 +170,7 @@ fn check_supported(plan: &Plan, build: &BuildOptions) -> Result<()> {
         _ if !build.ad_hoc.is_none() => "an ad hoc build".to_owned(),
         (Some(format), _) => format!("a dataset with `format = \"{format}\"`"),
         (None, Some(column)) => format!("a dataset with `partition_by = [\"{}\"]`", column.name()),
-        // The report needs all columns.
+        // Its files are checked against all columns.
         (None, None) if plan.dataset.written.schema() != &plan.dataset.schema => {
             "a dataset that leaves out or renames columns".to_owned()
         }
@@ -304,11 +301,9 @@ struct Sealing {
     read: ExternalFiles,
     tally: Tally,
     control: Control,
-    /// How long the cluster took.
-    spark: Duration,
 }
 
-/// The contents of its record and its report.
+/// The contents of its record.
 struct Sealed {
     described: ExternalVersion,
     facts: Facts,
@@ -317,19 +312,18 @@ struct Sealed {
 }
 
 impl Sealing {
-    /// Writes the files that describe the version: the record, the facts and the report.
+    /// Writes the files that describe the version: the facts and the record.
     fn seal(self, folder: &Path) -> Result<Sealed> {
-        let Self { plan, version, job, read, tally, control, spark } = self;
+        let Self { plan, version, job, read, tally, control } = self;
         let ClusterJob { view, scope, provenance, before, mut notes, .. } = job;
         let before = before.as_ref();
-        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &control, before, archived_in: None };
+        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &control, before };
         let mut facts = tally.finish();
         facts.articles = articles(&view, &scope, &facts, &plan.dataset)?;
         let slabs = view.slabs(&scope, plan.dataset.vintage)?;
-        facts.seen_live = Some(dataset::count_live(slabs, &plan.dataset)?);
+        facts.seen_live = dataset::count_live(slabs, &plan.dataset)?;
         facts.contradictions = work.contradictions()?;
-        facts.news = work.news(&facts, None)?.0;
-        let rewritten = work.rewritten()?;
+        let rewritten = before.map(|before| work.rewritten(before.recorded.as_of)).transpose()?.flatten();
         let rewritten = rewritten.as_ref();
         let checks = RowChecks { plan: &plan, facts: &facts, before, rewritten, now: provenance.built_at };
         let mut of_rows = checks.check()?;
@@ -337,13 +331,9 @@ impl Sealing {
         control.note(&of_rows);
         notes.extend(of_rows);
         let text = facts.to_json();
-        let mut described = read.describe(&version, &provenance, &text);
-        let identity = Version::of(described.record(), before.map(|before| before.recorded.version.clone()));
-        let context = work.report_context()?;
-        let stages = vec![("spark", spark)];
-        let report = Report { stages, notes: notes.clone(), ..work.report(facts.clone(), context, Some(identity)) };
+        let described = read.describe(&version, &provenance, &text);
         file::write_bytes(&folder.join(FACTS), &text)?;
-        described.seal(folder, report.page().as_bytes())?;
+        described.seal(folder)?;
         Ok(Sealed { described, facts, provenance, notes })
     }
 }
@@ -369,7 +359,7 @@ fn articles(view: &View, scope: &Scope, facts: &Facts, plan: &DatasetPlan) -> Re
         let repeats = repeats.as_primitive::<Int32Type>();
         for row in 0..batch.num_rows() {
             let name = names.value(tickers.keys().value(row) as usize);
-            let is_of_dataset = facts.tickers.binary_search_by(|ticker| ticker.name.as_str().cmp(name)).is_ok();
+            let is_of_dataset = facts.tickers.binary_search_by(|ticker| ticker.as_str().cmp(name)).is_ok();
             if !is_of_dataset || !asked.contains(name) {
                 continue;
             }

@@ -70,7 +70,7 @@ pub use options::{Options, WhenHeld, WhenLost};
 pub use past::past;
 pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions};
 pub use repair::repair;
-pub use report::{ReportOptions, latest_facts, report};
+pub use report::{ReportOptions, draw, latest_facts, report};
 pub use skill::{PriceInput, SkillOptions, audit_skill};
 pub use sql::{SqlOptions, sql};
 pub use stage::Timing;
@@ -83,6 +83,7 @@ pub use verify::{Repair, RepairKind, Verified, verify};
 
 pub use crate::archive::Interrupted;
 use crate::archive::{NewRun, SealedRun, Settled, Unfinished, of_service};
+use crate::audit::answers::answers;
 pub use crate::disk::file::{FileRecord, TargetFile, WhenExists};
 use crate::disk::links;
 use crate::error::{Error, ErrorKind, Result};
@@ -102,8 +103,9 @@ use checks::{Checking, PreviousVersions, RunAnswers};
 use continuity::{Continuity, ExpectedHistory};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::{absent_sector, absent_tickers};
+use report::Drawing;
 pub(crate) use scope::archived_scope;
-use scope::with_delisted;
+use scope::{requests_in_words, with_delisted};
 use stage::Stage;
 use start::StartTime;
 
@@ -218,6 +220,7 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
         gathered => gathered,
     };
     let (sealed, once_sealed) = oneshot::channel();
+    let drawing = Drawing::of(&plan, &options.data, &root, options.clock, &options.control);
     let finishing = Finishing {
         plan: Arc::clone(&plan),
         options,
@@ -237,6 +240,7 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
         fetched.retries = client.gauge().retries();
     }
     store::publish(store.as_ref(), sent, &plan.name, &mut summary).await?;
+    summary.report = drawing.draw().await?;
     Ok(summary)
 }
 
@@ -303,7 +307,6 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let Finishing { plan, options, unfinished, gathered, begun, lost, root, store, in_store, sealed } = finishing;
         let records = unfinished.records();
         let stage = Stage::begin(&options.control, "archive");
-        let archiving = Instant::now();
         let sealing = || start::sealing_instant(&unfinished.records(), begun, options.clock);
         // Whether no other machine has sent a run meanwhile.
         let check = |_: &SealedRun| {
@@ -332,7 +335,6 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let Gathered { scope, signals, demanded, refusals, lacking, mut notes, mut timings } = gathered;
         let fetched = Fetched::of(&records, signals);
         let Settled { run, known } = unfinished.seal(&lost, sealing, check)?;
-        let archived_in = Some(archiving.elapsed());
         // Without a store nothing waits for it.
         let _ = sealed.send(());
         // Freeing the memory of the answers takes the system a while.
@@ -362,11 +364,12 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         })?;
         options.control.note(&found);
         notes.extend(found);
-        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before, archived_in };
+        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before };
         let published = work.publish(&options.data, options.clock, AdHoc::default(), &stage)?;
         timings.push(stage.finish());
         prune::prune_copies(view.archive());
-        let new_rejects = published.new_rejects;
+        let requests = requests_in_words(&plan, &view, &scope)?;
+        let new_rejects = answers(&view, |request| requests.contains(request))?.rejects.new;
         let rejects = run.requests()?.iter().map(|record| record.rejects).sum();
         let (path, changes) = (run.path().to_owned(), run.seal().changes);
         let fetched = Fetched { run: path, changes, known, rejects, new_rejects, ..fetched };

@@ -1,25 +1,40 @@
 //! A report of a published dataset, from the archive.
+//!
+//! A dataset is a pure function of its definition, its archive and an instant, so what a report says of the rows of a version
+//! is computed from the archive as of then, in the order of the key, whatever the layout, the columns and the formats of its
+//! files are.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
 use super::as_of::view_of;
 use super::blocking::blocking;
-use super::builder::{Builder, Counted, ReportContext, add_counts, scratch};
+use super::builder::{Builder, add_counts, scratch};
 use super::observer::Control;
-use super::scope::archived_scope;
+use super::scope::{archived_scope, requests_in_words};
+use super::skill::{has_prices, skill_of};
 use super::stage::Stage;
 use crate::archive::ForgottenRun;
-use crate::dataset::no_rows;
+use crate::audit::answers::answers;
+use crate::audit::revisions::RewrittenSince;
+use crate::audit::skill::Skill;
+use crate::dataset::{join_failed, no_rows, with_naive_dates};
 use crate::definition::DefinitionFile;
-use crate::disk::file::FileError;
-use crate::error::Result;
-use crate::export::{self, RECORD, latest, version_before, version_of};
-use crate::plan::{DatasetPlan, Plan};
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
+use crate::error::{Error, Result};
+use crate::export::{self, RECORD, VersionRecord, latest, version_before, version_of};
+use crate::facts::{Facts, Tally};
+use crate::freshness::{Age, today};
+use crate::interface::{Endpoint, Ticker};
+use crate::plan::{DatasetPlan, Plan, RowKind, Vintage};
 use crate::process::cancel;
-use crate::report::facts::{Facts, Tally};
-use crate::report::{Report, Version};
+use crate::process::trace::work;
+use crate::report::news::News;
+use crate::report::numbers::{ColumnNumbers, Counting, Numbers};
+use crate::report::{Identity, Report, Since, Version};
 use crate::time::Clock;
 
 /// The options of a report.
@@ -41,8 +56,7 @@ pub struct ReportOptions {
     pub control: Control,
 }
 
-/// The report of a version of a dataset, from its stored facts and from the archive; as of another
-/// instant, recomputed from the archive with the definition that the version was built from.
+/// The report of a version of a dataset, or of what its definition gives as of another instant.
 ///
 /// # Errors
 ///
@@ -54,73 +68,241 @@ pub struct ReportOptions {
 /// Not cancel safe: use [`ReportOptions::control`].
 pub async fn report(options: ReportOptions) -> Result<Report> {
     blocking(move || {
-        let datasets = options.data.join("datasets");
-        let (folder, recorded) = version_of(&datasets, options.name.as_deref())?;
+        let (folder, recorded) = version_of(&options.data.join("datasets"), options.name.as_deref())?;
         let definition = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?;
         let mut plan = Plan::of(definition.below(&options.root))?;
         recorded.ad_hoc().map_err(|reason| FileError::damage(&folder.join(RECORD), reason))?.apply(&mut plan);
-        let as_of = options.as_of.unwrap_or(recorded.as_of);
-        let view = view_of(&plan, &options.archive, Some(as_of), &options.control.stop)?;
-        let scope = archived_scope(&plan, &view)?;
-        let work = Builder {
-            plan: &plan,
-            view: &view,
-            scope: &scope,
-            control: &options.control,
-            before: None,
-            archived_in: None,
-        };
-        let stage = Stage::begin(&options.control, "report");
-        // A version has its facts, unless another version of the program wrote them.
-        let kept = options.as_of.is_none().then(|| Facts::from_json(&export::facts(&folder).ok()?).ok()).flatten();
-        let (facts, context) = match kept {
-            Some(facts) => (facts, work.report_context()?),
-            None => work.count(options.clock)?,
-        };
-        cancel::check(&options.control.stop)?;
-        stage.finish();
-        if facts.rows == 0 {
-            return Err(no_rows(&plan.name));
-        }
-        match options.as_of {
-            Some(_) => Ok(work.report(facts, context, None)),
-            None => {
-                let runs = &recorded.runs;
-                let built_from = |run: &&ForgottenRun| runs.contains(&run.run);
-                let notes = view.archive().forgotten_runs().filter(built_from).map(|ForgottenRun { run, .. }| {
-                    format!("this version was built from run `{run}`, which was forgotten since; build it again")
-                });
-                let notes: Vec<String> = notes.collect();
-                let report =
-                    work.report(facts, context, Some(Version::of(&recorded, version_before(&datasets, &recorded)?)));
-                Ok(if notes.is_empty() { report } else { Report { notes, ..report } })
-            }
-        }
+        report_of(&plan, &folder, &recorded, &options)
     })
     .await
 }
 
-/// The numbers of the latest version of a dataset; none if there is none, or if another version of the program wrote it.
+/// Writes a page to `reports/NAME.html` in a data folder, and returns that file.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn draw(report: &Report, data: &Path) -> Result<PathBuf> {
+    let reports = data.join("reports");
+    links::refuse(&reports)?;
+    let file = reports.join(&report.identity.name).with_extension("html");
+    file::create_folders(&reports)?;
+    file::replace(&file, report.page().as_bytes())?;
+    Ok(file)
+}
+
+/// What draws the report of a definition after it was published, if it asks for one.
+pub(super) struct Drawing {
+    plan: Plan,
+    options: ReportOptions,
+}
+
+impl Drawing {
+    /// The drawing of a plan, in a data folder, from an archive.
+    pub(super) fn of(plan: &Plan, data: &Path, archive: &Path, clock: Clock, control: &Control) -> Self {
+        let options = ReportOptions {
+            name: Some(plan.name.clone()),
+            data: data.to_owned(),
+            archive: archive.to_owned(),
+            root: PathBuf::new(),
+            as_of: None,
+            clock,
+            control: control.clone(),
+        };
+        Self { plan: plan.clone(), options }
+    }
+
+    /// Draws the report of the latest version. Returns the page; none if the definition does not ask for one.
+    pub(super) async fn draw(self) -> Result<Option<PathBuf>> {
+        if !self.plan.files.report {
+            return Ok(None);
+        }
+        blocking(move || {
+            let Self { plan, options } = self;
+            let (folder, recorded) = version_of(&options.data.join("datasets"), options.name.as_deref())?;
+            draw(&report_of(&plan, &folder, &recorded, &options)?, &options.data).map(Some)
+        })
+        .await
+    }
+}
+
+/// The report of a version in a folder, whose plan is known.
+fn report_of(plan: &Plan, folder: &Path, recorded: &VersionRecord, options: &ReportOptions) -> Result<Report> {
+    let datasets = options.data.join("datasets");
+    let control = &options.control;
+    let view = view_of(plan, &options.archive, Some(options.as_of.unwrap_or(recorded.as_of)), &control.stop)?;
+    let scope = archived_scope(plan, &view)?;
+    let work = Builder { plan, view: &view, scope: &scope, control, before: None };
+    let stage = Stage::begin(control, "report");
+    let version = match options.as_of {
+        Some(_) => None,
+        None => Some(Version::of(recorded, version_before(&datasets, recorded)?)),
+    };
+    let before = version.as_ref().and_then(|version| version.before.as_ref());
+    let before = before.map(|before| (before, Before::read(&datasets, &recorded.name, before)));
+    let mut notes = Vec::new();
+    let before = match before {
+        Some((_, Ok(before))) => Some(before),
+        Some((version, Err(error))) => {
+            notes.push(format!("nothing was compared with version {version}: {error}"));
+            None
+        }
+        None => None,
+    };
+    let kept = match version {
+        Some(_) => Some(facts_of(folder)?),
+        None => None,
+    };
+    let since = before.as_ref().map(|before| before.as_of);
+    let rewritten = since.map(|since| work.rewritten(since)).transpose()?.flatten();
+    let (counted, revisions) = rayon::join(|| work.numbers(kept, options.clock), || work.revisions());
+    let ((facts, numbers, news), revisions, skill) = (counted?, revisions?, work.skill()?);
+    cancel::check(&control.stop)?;
+    stage.finish();
+    if facts.rows == 0 {
+        return Err(no_rows(&plan.name));
+    }
+    let built_at = version.as_ref().map_or(view.as_of(), |version| version.built_at);
+    let newest = facts.bounds().map(|(_, last)| last);
+    let identity = Identity {
+        name: plan.name.clone(),
+        description: plan.description.clone(),
+        version,
+        as_of: view.as_of(),
+        watched: view.watch(&scope)?,
+        live_within: plan.dataset.live_within,
+        age: newest.map(|newest| Age::of(newest, today(plan, built_at), &plan.dataset.sessions)),
+        definition: plan.text.clone(),
+        in_words: plan.dataset.in_words(),
+    };
+    let asked = view.news_tickers(&scope)?;
+    let is_asked = |name: &&String| name.parse().is_ok_and(|ticker: Ticker| asked.contains(&ticker));
+    let unasked = facts.tickers.len() as u64 - facts.tickers.iter().filter(is_asked).count() as u64;
+    let sectors = view.sectors(Some(&scope))?.into_iter();
+    let sectors: HashMap<String, String> =
+        sectors.map(|(ticker, sector)| (ticker.to_string(), sector.to_string())).collect();
+    let written = |column: &ColumnNumbers| {
+        Some(ColumnNumbers { name: plan.dataset.written.name_of(&column.name)?.to_owned(), ..column.clone() })
+    };
+    let requests = requests_in_words(plan, &view, &scope)?;
+    notes.extend(work.notes(&facts)?);
+    let built_from = |run: &&ForgottenRun| identity.version.is_some() && recorded.runs.contains(&run.run);
+    notes.extend(view.archive().forgotten_runs().filter(built_from).map(|ForgottenRun { run, .. }| {
+        format!("this version was built from run `{run}`, which was forgotten since; build it again")
+    }));
+    Ok(Report {
+        columns: numbers.columns.iter().filter_map(written).collect(),
+        sectors: numbers.by_sector(&sectors),
+        skill,
+        revisions,
+        work: answers(&view, |request| requests.contains(request))?.into(),
+        unasked,
+        since: before.map(|before| before.since(&facts, rewritten)),
+        notes,
+        identity,
+        facts,
+        numbers,
+        news,
+    })
+}
+
+/// The version before, as far as it is compared.
+struct Before {
+    version: String,
+    as_of: DateTime<Utc>,
+    facts: Facts,
+}
+
+impl Before {
+    fn read(datasets: &Path, name: &str, version: &str) -> Result<Self> {
+        let (folder, recorded) = version_of(datasets, Some(&format!("{name}/{version}")))?;
+        Ok(Self { version: version.to_owned(), as_of: recorded.as_of, facts: facts_of(&folder)? })
+    }
+
+    /// What changed since.
+    fn since(self, now: &Facts, rewritten: Option<RewrittenSince>) -> Since {
+        let only = |one: &Facts, other: &Facts| -> Vec<String> {
+            one.tickers.iter().filter(|ticker| other.tickers.binary_search(ticker).is_err()).cloned().collect()
+        };
+        let rewritten = rewritten.unwrap_or_default();
+        Since {
+            version: self.version,
+            rows: self.facts.rows,
+            newest: self.facts.bounds().map(|(_, last)| last),
+            appeared: only(now, &self.facts),
+            disappeared: only(&self.facts, now),
+            signals: (rewritten.signals.known, rewritten.signals.rewritten),
+            articles: (rewritten.articles.known, rewritten.articles.rewritten),
+        }
+    }
+}
+
+/// The facts of the latest version of a dataset; none if there is none, or if they cannot be read.
 pub fn latest_facts(data: &Path, name: &str) -> Option<Facts> {
     let datasets = data.join("datasets");
     let recorded = latest(&datasets, Some(name)).ok()??;
-    Facts::from_json(&export::facts(&datasets.join(name).join(recorded.version)).ok()?).ok()
+    facts_of(&datasets.join(name).join(recorded.version)).ok()
+}
+
+/// The facts of a version in a folder.
+fn facts_of(folder: &Path) -> Result<Facts> {
+    Ok(Facts::from_json(&export::facts(folder)?).map_err(|reason| FileError::damage(folder, reason))?)
 }
 
 impl Builder<'_> {
-    /// Counts the rows of the dataset without writing them.
-    pub(super) fn count(&self, clock: Clock) -> Result<(Facts, ReportContext)> {
+    /// Counts the rows of the dataset without writing them, and the articles about its tickers, if it has news. The facts of
+    /// a version are known already, if the archive still has what it was built from.
+    fn numbers(&self, kept: Option<Facts>, clock: Clock) -> Result<(Facts, Numbers, Option<News>)> {
+        let _work = work!("count rows");
         // In the order of the key, so that nothing has to be sorted.
         let dataset = DatasetPlan { sort: self.plan.dataset.rows.key().to_vec(), ..self.plan.dataset.clone() };
-        let mut tally = Tally::new(&dataset);
-        let Counted { counts, .. } = self.rows(&dataset, scratch(clock), None, |rows| {
+        let (mut tally, mut counting) = (Tally::new(&dataset), Counting::of(&dataset));
+        let counts = self.rows(&dataset, scratch(clock), None, |rows| {
             tally.count(&rows);
-            Ok(())
+            let rows = rows.flat().map_err(Error::frame)?;
+            match dataset.rows {
+                RowKind::Signal => counting.take(&rows),
+                RowKind::Article => counting.take_articles(&rows),
+            }
         })?;
-        let mut facts = tally.finish();
-        add_counts(&mut facts, counts);
-        facts.contradictions = self.contradictions()?;
-        facts.news = self.news(&facts, None)?.0;
-        Ok((facts, self.report_context()?))
+        let facts = match kept {
+            Some(facts) if facts.rows == tally.rows() => facts,
+            // A run that the version was built from was forgotten.
+            _ => {
+                let mut facts = tally.finish();
+                add_counts(&mut facts, counts);
+                facts.contradictions = self.contradictions()?;
+                facts
+            }
+        };
+        let news = self.news(&facts)?;
+        Ok((facts, counting.finish()?, news))
+    }
+
+    /// The articles about the tickers, if the dataset has news.
+    fn news(&self, facts: &Facts) -> Result<Option<News>> {
+        let _work = work!("count news");
+        let of_each = &self.plan.of_each_ticker;
+        let has_news = of_each.contains(&Endpoint::NewsArticles) || self.plan.dataset.rows == RowKind::Article;
+        let Some((first, last)) = facts.bounds().filter(|_| has_news) else { return Ok(None) };
+        let mut news = News::of(facts.tickers.iter());
+        for cells in self.view.known_articles(Vintage::Latest)? {
+            let articles = with_naive_dates(&cells?, self.plan.dataset.dates).map_err(join_failed)?;
+            news.take(&articles, &(first..=last), self.plan.dataset.duplicates);
+        }
+        Ok(Some(news))
+    }
+
+    /// Whether its signals predicted, or why that cannot be measured; none if the definition has no prices.
+    fn skill(&self) -> Result<Option<Result<Skill, String>>> {
+        if !has_prices(self.plan) {
+            return Ok(None);
+        }
+        let _work = work!("measure skill");
+        let found = skill_of(self.plan, self.view, self.scope, &self.control.stop);
+        cancel::check(&self.control.stop)?;
+        Ok(Some(
+            found.map_err(|error| error.causes().fold(error.to_string(), |text, cause| format!("{text}: {cause}"))),
+        ))
     }
 }

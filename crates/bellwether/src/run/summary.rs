@@ -1,7 +1,7 @@
 //! The summary of a run or a build.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use super::store::transfer::StoreUpload;
 use crate::archive::{AnswerRecord, Counts, Oddities};
 use crate::disk::file::{FileRecord, as_text, as_text_if_any};
 use crate::export::Dataset;
+use crate::facts::Facts;
 use crate::plan::{Format, Plan, Shape};
 use crate::process::usage;
-use crate::report::facts::Facts;
 use crate::tables::Drift;
-use crate::text::escape::escape;
+use crate::text::escape::{escape, shell};
 use crate::text::human::{self, count_of, duration, group_digits};
 use crate::time::{as_record, as_seconds, to_record};
 
@@ -64,10 +64,16 @@ pub struct Summary {
     /// The link to it as the latest version; none for an ad hoc build.
     #[serde(serialize_with = "as_text_if_any")]
     pub latest: Option<PathBuf>,
+    /// The page of its report; none if the definition does not ask for one.
+    #[serde(serialize_with = "as_text_if_any")]
+    pub report: Option<PathBuf>,
     /// The dataset's files.
     pub files: Vec<FileRecord>,
     /// The hash of its content.
     pub content: String,
+    /// What it is called where a dataset is named.
+    #[serde(skip)]
+    reference: String,
     /// What was sent to the object store; none without one.
     #[serde(rename = "store")]
     pub stored: Option<StoreUpload>,
@@ -126,15 +132,24 @@ pub(super) struct PublishedDataset {
     pub(super) facts: Facts,
     pub(super) dataset: Dataset,
     pub(super) as_of: DateTime<Utc>,
-    /// How many rejected records are new; none if there are no previous answers.
-    pub(super) new_rejects: Option<u64>,
     /// Notes on it.
     pub(super) notes: Vec<String>,
+}
+
+/// What a version in a folder is called: `NAME/VERSION`, or `NAME/builds/VERSION`.
+fn reference_of(name: &str, folder: &Path) -> String {
+    let version: Vec<_> = folder.iter().rev().take_while(|part| *part != name).collect();
+    version.into_iter().rev().fold(name.to_owned(), |all, part| format!("{all}/{}", part.to_string_lossy()))
 }
 
 impl Summary {
     pub(super) fn of(plan: &Plan, published: PublishedDataset, timings: Vec<Timing>, elapsed: Duration) -> Self {
         let PublishedDataset { facts, dataset, as_of, notes, .. } = published;
+        // The latest version is called by the name of its dataset.
+        let reference = match dataset.latest {
+            Some(_) => plan.name.clone(),
+            None => reference_of(&plan.name, &dataset.path),
+        };
         Self {
             rows: dataset.rows,
             signals: facts.rows,
@@ -153,8 +168,10 @@ impl Summary {
             peak_bytes: usage::peak_memory(),
             dataset: dataset.path,
             latest: dataset.latest,
+            report: None,
             files: dataset.files,
             content: dataset.content,
+            reference,
             stored: None,
         }
     }
@@ -226,11 +243,10 @@ impl fmt::Display for Summary {
         if let Some(StoreUpload { url, moved }) = &self.stored {
             writeln!(formatter, "store     {url}, sent {}", human::bytes(moved.bytes))?;
         }
-        writeln!(
-            formatter,
-            "report    {}",
-            self.latest.as_ref().unwrap_or(&self.dataset).join("report.html").display()
-        )?;
+        match &self.report {
+            Some(page) => writeln!(formatter, "report    {}", page.display())?,
+            None => writeln!(formatter, "report    bellwether report {}", shell(&self.reference))?,
+        }
         writeln!(formatter, "python    {}", self.python())?;
         // Last, where they are seen.
         self.notes.iter().try_for_each(|note| writeln!(formatter, "note      {}", escape(note)))

@@ -82,8 +82,8 @@ fn folder_of(key: &str) -> Option<(&str, &str)> {
             let version = parts.next().filter(|version| names::is_unique(version))?;
             let (at, name) = key.split_at_checked("datasets/".len() + dataset.len() + 1 + version.len())?;
             let name = name.strip_prefix('/')?;
-            let is_ours = ["dataset.json", "facts.json", "report.html", "_SUCCESS"].contains(&name)
-                || names::is_file_of_version(name, dataset);
+            let is_ours =
+                ["dataset.json", "facts.json", "_SUCCESS"].contains(&name) || names::is_file_of_version(name, dataset);
             is_ours.then_some((at, name))
         }
         _ => None,
@@ -212,7 +212,6 @@ mod tests {
             (RUN.replace("run=", "merge="), "rejects.parquet"),
             (VERSION.to_owned(), "dataset.json"),
             (VERSION.to_owned(), "facts.json"),
-            (VERSION.to_owned(), "report.html"),
             (VERSION.to_owned(), "_SUCCESS"),
             (VERSION.to_owned(), "energy.csv"),
             (VERSION.to_owned(), "date=2026-11-20/ticker=XOM/energy.parquet"),

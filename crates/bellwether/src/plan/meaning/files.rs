@@ -30,7 +30,9 @@ impl Validator {
             Some(true) => FormulaGuard::Formulas,
             Some(false) | None => FormulaGuard::None,
         };
-        FilesPlan { formats, codec, row_group_rows: rows as usize, partition_by, guard, keep: usize::from(keep) }
+        let report = section.report.as_deref().copied().unwrap_or_default();
+        let (row_group_rows, keep) = (rows as usize, usize::from(keep));
+        FilesPlan { formats, codec, row_group_rows, partition_by, guard, keep, report }
     }
 
     /// Reports keys of formats that are not written.

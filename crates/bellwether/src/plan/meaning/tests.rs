@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 105] = [
+pub(super) const KEYS: [(&str, &str); 106] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -132,6 +132,7 @@ pub(super) const KEYS: [(&str, &str); 105] = [
     ("output.row_group_rows", "1000"),
     ("output.csv_guard", "true"),
     ("output.keep", "9"),
+    ("output.report", "true"),
     ("store.url", "\"file:///store\""),
     ("schedule.cron", "\"0 22 * * *\""),
     ("schedule.timezone", "\"Asia/Tokyo\""),

@@ -268,7 +268,7 @@ const OF_REQUESTS: [&str; 21] = [
 ];
 
 /// The keys that determine when and how something is fetched, checked, kept or told.
-const OF_NEITHER: [(&str, &str); 35] = [
+const OF_NEITHER: [(&str, &str); 36] = [
     ("description", "description = \"a\"\n"),
     ("dataset.license", "dataset.license = \"CC-BY-4.0\"\n"),
     // The demo has no key.
@@ -294,6 +294,7 @@ const OF_NEITHER: [(&str, &str); 35] = [
     ("checks.rewritten", "checks.rewritten = 0.5\n"),
     ("checks.rewritten_series", "checks.rewritten_series = 0.9\n"),
     ("output.keep", "output.keep = 9\n"),
+    ("output.report", "output.report = true\n"),
     ("store.url", "store.url = \"file:///store\"\n"),
     ("schedule.cron", "schedule.cron = \"0 22 * * *\"\n"),
     ("schedule.timezone", "schedule.cron = \"0 22 * * *\"\nschedule.timezone = \"Asia/Tokyo\"\n"),

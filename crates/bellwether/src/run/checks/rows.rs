@@ -5,9 +5,9 @@ use chrono::{DateTime, NaiveDate, Utc};
 use super::{Check, CheckOutcome, PreviousVersion};
 use crate::audit::revisions::{RewriteCount, RewrittenSince};
 use crate::error::Result;
+use crate::facts::Facts;
 use crate::freshness::{Age, MAX_DAYS_AHEAD, days_ahead, today};
 use crate::plan::{OnFinding, Plan};
-use crate::report::facts::Facts;
 use crate::run::names::{in_words, list};
 use crate::text::human::{count_of, group_digits, percent};
 

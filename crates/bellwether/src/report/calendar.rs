@@ -1,75 +1,6 @@
-//! Calendar arithmetic for plots: numbered days, and buckets (weeks, months, quarters, years) that fit on an axis.
+//! Buckets of time (weeks, months, quarters, years) that fit on an axis.
 
 use chrono::{Datelike, Days, NaiveDate};
-
-use crate::time::MICROS_PER_DAY;
-
-/// Days that are plotted: 1900 to 2099, counted from 1970. A date outside is more likely a vendor's mistake, and must
-/// not cost memory.
-const FIRST_DAY: i64 = -25_567;
-const LAST_DAY: i64 = 47_481;
-
-/// Whether a day is plotted.
-pub(super) fn is_drawn(day: NaiveDate) -> bool {
-    (FIRST_DAY..=LAST_DAY).contains(&i64::from(day.to_epoch_days()))
-}
-
-/// No number assigned yet.
-const NEW: u32 = u32::MAX;
-
-/// The days seen so far, each with a number.
-#[derive(Debug)]
-pub(super) struct SeenDays {
-    indices: Vec<u32>,
-    days: Vec<NaiveDate>,
-    /// Earliest and latest timestamp.
-    bounds: Option<(i64, i64)>,
-    /// The most recent lookup.
-    last: Option<(i64, Option<usize>)>,
-}
-
-impl Default for SeenDays {
-    fn default() -> Self {
-        let indices = vec![NEW; (LAST_DAY - FIRST_DAY + 1) as usize];
-        Self { indices, days: Vec::new(), bounds: None, last: None }
-    }
-}
-
-impl SeenDays {
-    /// The number of the day of a naive timestamp; `None` if the day is not plotted.
-    #[inline]
-    pub(super) fn index_of(&mut self, micros: i64) -> Option<usize> {
-        match self.last {
-            Some((last, index)) if last == micros => index,
-            _ => {
-                let (first, last) = self.bounds.unwrap_or((micros, micros));
-                self.bounds = Some((first.min(micros), last.max(micros)));
-                let index = self.place_of_day(micros.div_euclid(MICROS_PER_DAY));
-                self.last = Some((micros, index));
-                index
-            }
-        }
-    }
-
-    fn place_of_day(&mut self, day: i64) -> Option<usize> {
-        let index = self.indices.get_mut(usize::try_from(day.checked_sub(FIRST_DAY)?).ok()?)?;
-        if *index == NEW {
-            *index = self.days.len() as u32;
-            self.days.push(NaiveDate::from_epoch_days(day as i32)?);
-        }
-        Some(*index as usize)
-    }
-
-    /// The days seen so far, by number.
-    pub(super) fn days(&self) -> impl ExactSizeIterator<Item = NaiveDate> {
-        self.days.iter().copied()
-    }
-
-    /// Earliest and latest timestamp seen, plotted or not, in naive microseconds.
-    pub(super) fn bounds(&self) -> Option<(i64, i64)> {
-        self.bounds
-    }
-}
 
 /// The width of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,16 +91,6 @@ impl Axis {
         self.starts.binary_search(&self.step.start(day)).ok()
     }
 
-    /// Number of buckets.
-    pub fn len(&self) -> usize {
-        self.starts.len()
-    }
-
-    /// Whether there are no buckets.
-    pub fn is_empty(&self) -> bool {
-        self.starts.is_empty()
-    }
-
     /// The label of a bucket.
     pub fn in_words(&self, index: usize) -> String {
         self.step.in_words(self.starts[index])
@@ -177,7 +98,7 @@ impl Axis {
 
     /// Sums of daily values by bucket.
     pub fn sums(&self, days: impl IntoIterator<Item = (NaiveDate, u64)>) -> Vec<u64> {
-        let mut sums = vec![0; self.len()];
+        let mut sums = vec![0; self.starts.len()];
         for (day, count) in days {
             if let Some(index) = self.index_of(day) {
                 sums[index] += count;
@@ -191,7 +112,7 @@ impl Axis {
 mod tests {
     use chrono::NaiveDate;
 
-    use super::{Axis, SeenDays, Step};
+    use super::{Axis, Step};
 
     fn day(text: &str) -> NaiveDate {
         text.parse().unwrap()
@@ -201,25 +122,14 @@ mod tests {
     fn steps_of_the_axis_leave_no_gap_and_fit_the_width() {
         let days = [day("2026-03-01"), day("2025-12-31")];
         let axis = Axis::of(&days, Step::Week, 20);
-        assert_eq!((axis.starts[0], axis.len()), (day("2025-12-29"), 9));
+        assert_eq!((axis.starts[0], axis.starts.len()), (day("2025-12-29"), 9));
         assert_eq!(
             Axis::of(&days, Step::Month, 20).starts,
             [day("2025-12-01"), day("2026-01-01"), day("2026-02-01"), day("2026-03-01")]
         );
         let years = Axis::of(&[day("1990-06-01"), day("2026-03-01")], Step::Week, 60);
-        assert_eq!((years.step, years.len(), years.index_of(day("2026-12-31"))), (Step::Year, 37, Some(36)));
+        assert_eq!((years.step, years.starts.len(), years.index_of(day("2026-12-31"))), (Step::Year, 37, Some(36)));
         assert_eq!(Axis::of(&[day("2024-02-29"), day("2026-01-01")], Step::Week, 10).in_words(1), "2024 Q2");
-        assert!(Axis::of(&[], Step::Week, 10).is_empty());
-    }
-
-    #[test]
-    fn absurd_dates_are_left_out() {
-        let mut calendar = SeenDays::default();
-        let micros = |text: &str| day(text).and_hms_opt(23, 59, 59).unwrap().and_utc().timestamp_micros();
-        let places = ["2026-01-02", "1900-01-01", "1899-12-31", "2026-01-02", "2099-12-31", "2100-01-01", "0001-01-01"];
-        let places = places.map(|text| calendar.index_of(micros(text)));
-        assert_eq!(places, [Some(0), Some(1), None, Some(0), Some(2), None, None]);
-        assert_eq!(calendar.days().collect::<Vec<_>>(), [day("2026-01-02"), day("1900-01-01"), day("2099-12-31")]);
-        assert_eq!(calendar.bounds(), Some((micros("0001-01-01"), micros("2100-01-01"))));
+        assert!(Axis::of(&[], Step::Week, 10).starts.is_empty());
     }
 }

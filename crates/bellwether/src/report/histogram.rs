@@ -4,79 +4,23 @@
 //! Once all are counted, the plot uses the smallest scale that leaves out one value in a hundred at most, and the
 //! values left out are counted too.
 
-use serde::{Deserialize, Serialize};
-
-/// The scales: a histogram at scale `s` covers -`s` to `s`.
+/// The scales: a histogram at scale `s` covers -`s` to `s`. Each is so many times the one before.
 const SCALES: [f64; 3] = [1.0, 10.0, 100.0];
+const RATIO: isize = 10;
 
 /// Bins on either side of zero.
-const HALF: usize = 50;
+const HALF: isize = 50;
 
-/// Ratio of bin widths between one scale and the next.
-const RATIO: usize = 10;
-
-/// Bins in a tenth of a scale.
-const TENTH: usize = HALF / 10;
+/// Bins of a scale, and in a tenth of it.
+const BINS: usize = 2 * HALF as usize;
+const TENTH: usize = BINS / 20;
 
 /// Largest share of values that a plot may leave out.
 const MOST_LEFT_OUT: f64 = 0.01;
 
-/// Bins of a scale.
-const BINS: usize = 2 * HALF;
-
-/// Places that values are counted at: the bins of each scale, and one for values outside all of them.
-const PLACES: usize = SCALES.len() * BINS + 1;
-
-/// Counts of values.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(into = "Counted", try_from = "Counted")]
-pub struct Histogram {
-    places: Box<[u64; PLACES]>,
-}
-
-/// Where a value is counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(u16);
-
-impl Place {
-    /// Number of places.
-    pub(super) const COUNT: usize = PLACES;
-
-    /// Its number, less than [`Place::COUNT`].
-    pub(super) fn number(self) -> u16 {
-        self.0
-    }
-
-    /// The place with a number.
-    pub(super) fn of(number: u16) -> Self {
-        Self(number)
-    }
-}
-
-/// The serialized form: counts per scale, and of values outside all of them.
-#[derive(Serialize, Deserialize)]
-struct Counted {
-    scales: Vec<Vec<u64>>,
-    beyond: u64,
-}
-
-impl From<Histogram> for Counted {
-    fn from(histogram: Histogram) -> Self {
-        let scales = (0..SCALES.len()).map(|scale| histogram.scale(scale).to_vec()).collect();
-        Self { scales, beyond: histogram.beyond() }
-    }
-}
-
-impl TryFrom<Counted> for Histogram {
-    type Error = &'static str;
-
-    fn try_from(Counted { scales, beyond }: Counted) -> Result<Self, Self::Error> {
-        let is_ours = scales.len() == SCALES.len() && scales.iter().all(|scale| scale.len() == BINS);
-        let places: Vec<u64> = scales.into_iter().flatten().chain([beyond]).collect();
-        let places = <Box<[u64; PLACES]>>::try_from(places.into_boxed_slice()).ok().filter(|_| is_ours);
-        Ok(Self { places: places.ok_or("a histogram has other scales")? })
-    }
-}
+/// Counts of values: in the bins of each scale, and last of values outside all of them.
+#[derive(Clone, Debug)]
+pub struct Histogram(Vec<u64>);
 
 /// A histogram ready to plot: adjacent bins of equal width.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,7 +39,7 @@ impl Bins {
     /// The edges of a bin: `0.52 to 0.54`.
     pub fn edges(&self, bin: usize) -> String {
         let decimals = if self.width < 0.1 { 2 } else { 1 };
-        let edge = |place: usize| self.from + place as f64 * self.width;
+        let edge = |bin: usize| self.from + bin as f64 * self.width;
         format!("{:.decimals$} to {:.decimals$}", edge(bin), edge(bin + 1))
     }
 
@@ -109,65 +53,31 @@ impl Bins {
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { places: Box::new([0; PLACES]) }
+        Self(vec![0; SCALES.len() * BINS + 1])
     }
 }
 
 impl Histogram {
+    /// The number of the bin that a value is counted in.
+    pub fn bin(value: f64) -> usize {
+        let Some(scale) = SCALES.iter().position(|scale| value.abs() <= *scale) else { return SCALES.len() * BINS };
+        let bin = (value / SCALES[scale] * HALF as f64).floor() as isize + HALF;
+        scale * BINS + bin.clamp(0, BINS as isize - 1) as usize
+    }
+
     /// Counts a value.
-    #[inline]
     pub fn add(&mut self, value: f64) {
-        self.count_at(Self::place(value));
+        self.add_many(Self::bin(value), 1);
     }
 
-    /// Counts a value whose place is known.
-    #[inline]
-    pub(super) fn count_at(&mut self, place: Place) {
-        self.count_many_at(place, 1);
-    }
-
-    /// Counts values at a place.
-    #[inline]
-    pub(super) fn count_many_at(&mut self, Place(place): Place, count: u64) {
-        self.places[usize::from(place)] += count;
-    }
-
-    /// Where a value is counted.
-    #[inline]
-    pub(super) fn place(value: f64) -> Place {
-        // Nearly all values are at the first scale, where no division is needed.
-        const { assert!(SCALES[0] == 1.0) };
-        if value.abs() <= SCALES[0] { Self::place_in(0, value) } else { Self::place_of_large(value) }
-    }
-
-    #[inline(never)]
-    fn place_of_large(value: f64) -> Place {
-        match SCALES.iter().position(|scale| value.abs() <= *scale) {
-            Some(scale) => Self::place_in(scale, value / SCALES[scale]),
-            None => Place(PLACES as u16 - 1),
-        }
-    }
-
-    /// The place of a value given as a fraction of a scale.
-    #[inline(always)]
-    fn place_in(scale: usize, part: f64) -> Place {
-        let bin = floor(part * HALF as f64) + HALF as isize;
-        Place((scale * BINS) as u16 + bin.clamp(0, BINS as isize - 1) as u16)
-    }
-
-    /// The counts of a scale.
-    fn scale(&self, scale: usize) -> &[u64] {
-        &self.places[scale * BINS..(scale + 1) * BINS]
-    }
-
-    /// Values outside all scales.
-    fn beyond(&self) -> u64 {
-        self.places[PLACES - 1]
+    /// Counts values in a bin.
+    pub fn add_many(&mut self, bin: usize, count: u64) {
+        self.0[bin] += count;
     }
 
     /// Number of values.
     pub fn count(&self) -> u64 {
-        self.places.iter().sum()
+        self.0.iter().sum()
     }
 
     /// Histograms to be plotted side by side, at one scale.
@@ -180,7 +90,7 @@ impl Histogram {
         // From the lowest value to the highest, in whole tenths of the scale.
         let is_taken = |bin: &usize| counts.iter().any(|counts| counts[*bin] > 0);
         let (lowest, highest) = ((0..BINS).find(is_taken), (0..BINS).rev().find(is_taken));
-        let first = lowest.map_or(HALF, |bin| bin / TENTH * TENTH);
+        let first = lowest.map_or(BINS / 2, |bin| bin / TENTH * TENTH);
         let end = highest.map_or(BINS, |bin| (bin / TENTH + 1) * TENTH);
         let width = SCALES[scale] / HALF as f64;
         let from = (first as f64 - HALF as f64) / HALF as f64 * SCALES[scale];
@@ -194,27 +104,20 @@ impl Histogram {
     }
 
     fn left_out(&self, scale: usize) -> u64 {
-        self.places[(scale + 1) * BINS..].iter().sum()
+        self.0[(scale + 1) * BINS..].iter().sum()
     }
 
     /// The bins of a scale, including what was counted at smaller scales.
     fn counts(&self, scale: usize) -> Vec<u64> {
-        let mut counts = self.scale(scale).to_vec();
-        for (finer, of_finer) in (0..scale).map(|finer| (finer, self.scale(finer))) {
-            let ratio = RATIO.pow((scale - finer) as u32) as isize;
-            for (place, count) in of_finer.iter().enumerate() {
-                let place = (place as isize - HALF as isize).div_euclid(ratio) + HALF as isize;
-                counts[place as usize] += count;
+        let mut counts = vec![0; BINS];
+        for finer in 0..=scale {
+            let ratio = RATIO.pow((scale - finer) as u32);
+            for (bin, count) in self.0[finer * BINS..(finer + 1) * BINS].iter().enumerate() {
+                counts[((bin as isize - HALF).div_euclid(ratio) + HALF) as usize] += count;
             }
         }
         counts
     }
-}
-
-/// Rounds down; not every processor we build for has an instruction for it.
-fn floor(number: f64) -> isize {
-    let whole = number as isize;
-    whole - isize::from(number < whole as f64)
 }
 
 #[cfg(test)]

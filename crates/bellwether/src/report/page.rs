@@ -1,0 +1,946 @@
+//! The page: first what the dataset comes to and what is new, then a section per question that people ask of it.
+//!
+//! Each section states its finding in a sentence before it shows any plot.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use super::Report;
+use super::calendar::{Axis, Step};
+use super::frame::{Frame, Heading, Topic, figure, foreign, key, link, notes, phrase, section, table};
+use super::histogram::Histogram;
+use super::news::Headline;
+use super::numbers::{Agreement, Coverage, PairNumbers, TickerNumbers, Totals};
+use super::plots::{Along, Chart, Layer, MapRow, Mark, Row, map, plot, rectangle, rows, tick};
+use super::skill;
+use crate::audit::answers::RejectReason;
+use crate::audit::revisions::{Revisions, Rewrites};
+use crate::tables::Drift;
+use crate::text::human::{bytes, count_of, group_digits, percent, portion, round, took};
+
+const SCRIPT: &str = include_str!("script.js");
+
+/// The size that a page stays below, with a reserve for what surrounds the table of tickers.
+const MAX_BYTES: usize = 1_950_000;
+
+/// The most buckets of a plot over time, and of the plot of one of many pairs.
+const BUCKETS: usize = 72;
+const PAIR_BUCKETS: usize = 64;
+const MAP_BUCKETS: usize = 24;
+
+/// The most pairs that have a plot each, rows of a table, sectors, tickers with gaps, tickers with changes and signals of the
+/// newest date.
+const PAIRS: usize = 27;
+const ROWS: usize = 12;
+const SECTORS: usize = 24;
+const GAPS: usize = 48;
+const CHANGED: usize = 10;
+const NEWEST: usize = 12;
+
+/// Buckets that the duration of a run is divided into.
+const STRETCHES: usize = 80;
+
+/// Height of a row of the matrix of pairs; must match the style of the names beside it.
+const MATRIX_HEIGHT: f64 = 24.0;
+
+/// The scale of shares.
+const SHARES: [&str; 3] = ["0 %", "50 %", "100 %"];
+
+/// The heading of a section, its id, and the section.
+type Section = (&'static str, &'static str, Markup);
+
+impl Report {
+    /// Renders the report as one HTML file.
+    pub fn page(&self) -> String {
+        let mut sections = Vec::new();
+        // A dataset of news has no signals.
+        if self.has_signals() {
+            sections.extend([self.coverage(), self.signals(), self.confidence(), self.persistence()]);
+            sections.extend(self.agreement());
+            sections.extend(self.by_sector());
+        }
+        sections.extend(self.skill.as_ref().map(skill::section_of));
+        sections.extend([self.articles(), self.rewrites(), self.contents(), self.rejects(), self.timings()]);
+        let drawn: usize = sections.iter().map(|(.., markup)| markup.0.len()).sum();
+        let mut all = vec![self.one_ticker(MAX_BYTES.saturating_sub(drawn + 100_000))];
+        all.append(&mut sections);
+        let frame = Frame {
+            title: &self.identity.name,
+            kind: "dataset report",
+            heading: &self.identity.name,
+            script: SCRIPT,
+            reload: None,
+            foot: "This page is self-contained and loads nothing from the network. Hover over a plot, or focus it with Tab and \
+                   use the arrow keys, to read its values.",
+        };
+        frame.page(&self.head(&all), &html! { @for (.., markup) in &all { (markup) } })
+    }
+
+    /// What it comes to, what is new, and what the page has.
+    fn head(&self, sections: &[Section]) -> Markup {
+        let identity = &self.identity;
+        let instant = |instant: chrono::DateTime<chrono::Utc>| instant.format("%Y-%m-%d %H:%M:%S UTC").to_string();
+        let count = |count: usize| group_digits(count as u64);
+        let figure = |name: &str, value: String, what: &str| {
+            html! { div { dt { (phrase(what)) } dd id={ "figure-" (name) } { (value) } } }
+        };
+        let noun = if self.has_signals() { "signals" } else { "rows" };
+        html! {
+            ul.verdict {
+                @for sentence in self.verdict() {
+                    @if sentence == self.standing() {
+                        li #standing { (phrase(&sentence)) }
+                    } @else {
+                        li { (phrase(&sentence)) }
+                    }
+                }
+            }
+            @if let Some(since) = &self.since { p.news { (phrase(&since.in_words(self))) } }
+            p.news { (phrase(&self.freshness())) }
+            (self.newest())
+            nav {
+                @for (id, heading, _) in sections { a href={ "#" (id) } { (heading) } " " }
+            }
+            @if let Some(description) = &identity.description { p.lede { (foreign(description)) } }
+            dl.figures {
+                (figure("rows", group_digits(self.facts.rows), noun))
+                (figure("tickers", count(self.facts.tickers.len()), "tickers"))
+                (figure("days", group_digits(self.day_count()), &format!("days, {}", self.range())))
+                @if self.has_signals() { (figure("pairs", count(self.numbers.pairs.len()), "pairs of period and regime")) }
+                @if let Some(news) = &self.news { (figure("articles", group_digits(news.articles), "articles about them")) }
+            }
+            dl.origin {
+                div { dt { "As of" } dd { (instant(identity.as_of)) } }
+                @if let Some(watched) = &identity.watched { div { dt { "Watched" } dd { (watched.to_string()) } } }
+                @if let Some(version) = &identity.version {
+                    div { dt { "Built" } dd { (instant(version.built_at)) } }
+                    div { dt { "Version" } dd.code { (version.name) } }
+                    div { dt { "Content" } dd.code { (version.content) } }
+                }
+                div { dt { "From" } dd { (count_of(self.work.runs.len() as u64, "run", "runs")) } }
+            }
+            (notes(&self.notes))
+            details { summary { "Definition" } pre { (identity.definition.trim().replace('\t', "    ")) } }
+        }
+    }
+
+    /// The signals of the newest date by their score.
+    fn newest(&self) -> Markup {
+        let newest = self.numbers.newest();
+        let Some(day) = newest.first().and_then(|(_, latest)| latest.day()) else { return html! {} };
+        let columns =
+            [Heading::Text("ticker"), Heading::Text("pair"), Heading::Number("score"), Heading::Number("moved")];
+        let all = newest.len();
+        let rows = newest.into_iter().take(NEWEST).map(|(ticker, latest)| {
+            let moved = latest.change().map_or_else(|| "first".to_owned(), |change| format!("{change:+.3}"));
+            let side = if latest.score < 0.0 { "say-sell" } else { "say-buy" };
+            vec![
+                html! { (ticker) },
+                html! { (self.numbers.pairs[latest.pair].name()) },
+                html! { span class=(side) { (format!("{:+.3}", latest.score)) } },
+                html! { (moved) },
+            ]
+        });
+        let note = "The score is the confidence, negative for a sell; it has moved since the signal before. The strongest first.";
+        html! {
+            (figure(&format!("Signals of {day}"), note, &table("compared", &columns, rows)))
+            @if all > NEWEST { p.cut { "Showing " (NEWEST) " of " (count_of(all as u64, "signal", "signals")) " of that day." } }
+        }
+    }
+
+    /// A field for a ticker, and a table of as many as fit into some bytes, which the script shows.
+    pub(super) fn one_ticker(&self, room: usize) -> Section {
+        let strength = |ticker: &TickerNumbers| ticker.latest.iter().map(|it| it.score.abs()).fold(0.0, f64::max);
+        // A dataset of news has no signals, and its tickers stay in order.
+        let mut order: Vec<(&String, Option<&TickerNumbers>)> =
+            self.numbers.tickers.iter().map(|ticker| (&ticker.name, Some(ticker))).collect();
+        order.sort_by(|(_, one), (_, other)| other.map_or(0.0, strength).total_cmp(&one.map_or(0.0, strength)));
+        if !self.has_signals() {
+            order = self.facts.tickers.iter().map(|name| (name, None)).collect();
+        }
+        let all = order.len() as u64;
+        let (mut size, mut known) = (0, serde_json::Map::new());
+        for (name, numbers) in order {
+            let row = self.of_ticker(name, numbers);
+            // Escaped, a quotation mark takes six bytes.
+            let text = row.to_string();
+            size += text.len() + 5 * text.matches(['"', '&', '<', '>']).count() + name.len() + 20;
+            if size > room {
+                break;
+            }
+            known.insert(name.clone(), row);
+        }
+        let some = known.len() as u64;
+        let scope = match (some == all, self.has_signals()) {
+            (true, _) => format!("All {} are in this page.", count_of(all, "ticker", "tickers")),
+            (false, true) => {
+                format!(
+                    "The {} of {} tickers with the strongest last signals are in this page.",
+                    group_digits(some),
+                    group_digits(all)
+                )
+            }
+            (false, false) => {
+                format!("The first {} of {} tickers are in this page.", group_digits(some), group_digits(all))
+            }
+        };
+        let pairs: Vec<String> = self.numbers.pairs.iter().map(PairNumbers::name).collect();
+        let data = json!({ "pairs": pairs, "tickers": known });
+        let topic = Topic::new("ticker", "One ticker", "What is known of a ticker", vec![scope]);
+        let body = html! {
+            label for="search" { "Ticker" }
+            input #search type="search" list="names" autocomplete="off" spellcheck="false" placeholder="Type a ticker";
+            datalist #names {}
+            div #found aria-live="polite" {}
+            div #data hidden { (data.to_string()) }
+        };
+        ("ticker", "One ticker", section(&topic, &body))
+    }
+
+    /// The last signals, the last articles and the revisions of a ticker: what the script shows.
+    fn of_ticker(&self, name: &str, numbers: Option<&TickerNumbers>) -> Value {
+        let latest = numbers.map_or(&[][..], |numbers| &numbers.latest).iter().map(|it| {
+            json!([
+                it.pair,
+                it.day().map(|day| day.to_string()),
+                round(it.score, 3),
+                it.change().map(|it| round(it, 3))
+            ])
+        });
+        let articles = self.news.iter().filter_map(|news| news.tickers.get(name)).flatten().rev().map(|it| {
+            let title: String = it.title.chars().take(160).collect();
+            json!([it.date.to_string(), it.score.map(|score| round(score, 3)), title, link(&it.link).map(String::from)])
+        });
+        let changed = self.revisions.iter().flat_map(|it| [(&it.signals, "signals"), (&it.articles, "articles")]);
+        let changed = changed.filter_map(|(rewrites, what)| {
+            let counts = rewrites.by_ticker.iter().find(|(ticker, _)| ticker.as_str() == name)?.1;
+            Some(json!([what, counts.changed, counts.known]))
+        });
+        json!([latest.collect::<Vec<_>>(), articles.collect::<Vec<_>>(), changed.collect::<Vec<_>>()])
+    }
+
+    fn coverage(&self) -> Section {
+        let coverage = self.numbers.coverage(BUCKETS);
+        let axis = &coverage.axis;
+        let mut asides = vec![
+            "A ticker is complete when it has a signal for each of its period and regime pairs on every day that any \
+             ticker has one for that pair."
+                .to_owned(),
+        ];
+        asides.extend(self.beyond_the_plots());
+        let most = coverage.tickers.iter().copied().max().unwrap_or_default().max(1);
+        let columns = coverage.tickers.iter().zip(&coverage.days).enumerate().map(|(index, (count, days))| {
+            let (tickers, days) = (count_of(*count, "ticker", "tickers"), count_of(*days, "day", "days"));
+            let label = format!("{}\n{tickers}, {days} with signals", axis.in_words(index));
+            Some((0.0, *count as f64 / most as f64, label))
+        });
+        let title = format!("Tickers with signals, by {}", axis.step.as_str());
+        let chart = Chart {
+            id: "plot-tickers".to_owned(),
+            label: title.clone(),
+            height: 64.0,
+            ends: [group_digits(most), "0".to_owned()],
+            along: Along::Time(axis),
+            layers: vec![Layer::Columns("bar", columns.collect()), Layer::Rule("base", 0.0)],
+        };
+        let body = html! {
+            @if !axis.starts.is_empty() {
+                (figure(&title, "", &chart.draw()))
+                @if coverage.incomplete_count > 0 { (self.gaps(&coverage)) }
+            }
+        };
+        let topic = Topic::new("coverage", "Coverage", self.coverage_finding(&coverage), asides);
+        ("coverage", "Coverage", section(&topic, &body))
+    }
+
+    /// The coverage map, a row per ticker with gaps.
+    fn gaps(&self, coverage: &Coverage) -> Markup {
+        let (axis, shown) = (&coverage.axis, coverage.incomplete.iter().take(GAPS));
+        let shade = |days: u64, due: u64| match days as f64 / due.max(1) as f64 {
+            0.0 => "q0",
+            ..0.5 => "q1",
+            ..0.9 => "q2",
+            ..1.0 => "q3",
+            _ => "q4",
+        };
+        let rows: Vec<MapRow> = shown
+            .map(|covered| {
+                let cells = covered.days.iter().enumerate().map(|(index, (days, due))| {
+                    let (ticker, when) = (&covered.ticker, axis.in_words(index));
+                    let label = format!("{ticker}, {when}\n{} of {}", group_digits(*days), group_digits(*due));
+                    (shade(*days, *due), label)
+                });
+                let (days, due) = covered.total();
+                MapRow { name: covered.ticker.clone(), cells: cells.collect(), value: portion(days, due) }
+            })
+            .collect();
+        let title = format!("Tickers with gaps, by {}", axis.step.as_str());
+        let keys = [("q0", "none"), ("q1", "under half"), ("q2", "over half"), ("q3", "over 90 %"), ("q4", "all")];
+        let note = html! {
+            span.keys { "Those with the most gaps first. Present: " @for (class, text) in keys { (key(class, text)) } }
+        };
+        let mut rest = Vec::new();
+        if let Some(next) = coverage.incomplete.get(GAPS) {
+            let (days, due) = next.total();
+            let others = count_of((coverage.incomplete_count - GAPS) as u64, "other has", "others have");
+            rest.push(format!("{others} at least {} of their possible signals", portion(days, due)));
+        }
+        let complete = (self.numbers.tickers.len() - coverage.incomplete_count) as u64;
+        if complete > 0 {
+            rest.push(format!("{} complete", count_of(complete, "ticker is", "tickers are")));
+        }
+        let body = html! {
+            (map("plot-coverage", &title, axis, &rows))
+            @if !rest.is_empty() { p.cut { (rest.join("; ")) "." } }
+        };
+        figure(&title, note, &body)
+    }
+
+    fn signals(&self) -> Section {
+        let numbers = &self.numbers;
+        let mut asides: Vec<String> =
+            numbers.pair_range(Totals::buy_share, ["Lowest", "highest"]).into_iter().collect();
+        asides.extend(self.beyond_the_plots());
+        let topic = Topic::new("signals", "Buy and sell", numbers.buy_finding(), asides);
+        if numbers.pairs.len() > PAIRS {
+            return ("signals", "Buy and sell", section(&topic, &self.many_pairs()));
+        }
+        let axis = Axis::of(&numbers.days, Step::Week, PAIR_BUCKETS);
+        let of_pairs: Vec<Vec<Totals>> = numbers.pairs.iter().map(|pair| pair.over(&numbers.days, &axis)).collect();
+        // A common scale for mean confidences, rounded outwards to hundredths.
+        let means: Vec<f64> = of_pairs.iter().flatten().filter_map(|totals| totals.mean_confidence()).collect();
+        let low = means.iter().copied().fold(f64::INFINITY, f64::min).min(f64::MAX);
+        let high = means.iter().copied().fold(f64::NEG_INFINITY, f64::max).max(f64::MIN);
+        let scale = if low > high {
+            (0.0, 1.0)
+        } else {
+            ((low * 100.0).floor() / 100.0, (high * 100.0).floor() / 100.0 + 0.01)
+        };
+        let note = html! {
+            "Top: share of signals that are " em.say-buy { "buy" } " and " em.say-sell { "sell" }
+            "; the dashed line is at 50 %. Bottom: mean confidence."
+        };
+        let body = html! {
+            div.multiples {
+                @for (pair, totals) in numbers.pairs.iter().zip(&of_pairs) { (of_pair(pair, totals, &axis, scale)) }
+            }
+        };
+        let title = format!("By period, regime and {}", axis.step.as_str());
+        ("signals", "Buy and sell", section(&topic, &figure(&title, note, &body)))
+    }
+
+    /// Buys and sells of many pairs, in one plot: a row for each, the most one-sided first.
+    fn many_pairs(&self) -> Markup {
+        let numbers = &self.numbers;
+        let one_sided = |pair: &PairNumbers| pair.totals.buy_share().map_or(0.0, |share| (share - 0.5).abs());
+        let mut pairs: Vec<&PairNumbers> = numbers.pairs.iter().collect();
+        pairs.sort_by(|one, other| one_sided(other).total_cmp(&one_sided(one)));
+        let axis = Axis::of(&numbers.days, Step::Month, MAP_BUCKETS);
+        let shade = |share: Option<f64>| match share {
+            None => "q0",
+            Some(..0.2) => "sell4",
+            Some(..0.35) => "sell3",
+            Some(..0.45) => "sell2",
+            Some(..0.5) => "sell1",
+            Some(..0.55) => "buy1",
+            Some(..0.65) => "buy2",
+            Some(..0.8) => "buy3",
+            Some(_) => "buy4",
+        };
+        let rows = pairs.into_iter().map(|pair| {
+            let cells = pair.over(&numbers.days, &axis).into_iter().enumerate().map(|(index, totals)| {
+                let (when, rows) = (axis.in_words(index), group_digits(totals.rows));
+                let label = format!("{}, {when}\n{} of {rows} buy", pair.name(), portion(totals.buys, totals.rows));
+                (shade(totals.buy_share()), label)
+            });
+            let value = portion(pair.totals.buys, pair.totals.rows);
+            MapRow { name: pair.name(), cells: cells.collect(), value }
+        });
+        let title = format!("Share of buys by period, regime and {}", axis.step.as_str());
+        let note = "The most one-sided pairs first. The color is the distance from as many buys as sells; on the right, the \
+                    share of all signals that are buys.";
+        figure(&title, note, &map("plot-signals", &title, &axis, &rows.collect::<Vec<_>>()))
+    }
+
+    fn confidence(&self) -> Section {
+        let [sells, buys] = &self.numbers.confidences;
+        let [of_buys, of_sells] = Histogram::bins([buys, sells]);
+        let left_out = of_buys.left_out + of_sells.left_out;
+        let mut asides = Vec::new();
+        if left_out > 0 {
+            asides.push(format!("{} confidences fall outside the plotted range.", group_digits(left_out)));
+        }
+        let most = of_buys.counts.iter().chain(&of_sells.counts).copied().max().unwrap_or_default().max(1);
+        let half = |count: u64| count as f64 / most as f64 / 2.0;
+        let columns = |counts: &[u64], is_up: bool, [one, many]: [&str; 2]| {
+            let column = counts.iter().enumerate().map(|(bin, count)| {
+                let label = format!("confidence {}\n{}", of_buys.edges(bin), count_of(*count, one, many));
+                Some(if is_up { (0.5, 0.5 + half(*count), label) } else { (0.5 - half(*count), 0.5, label) })
+            });
+            column.collect()
+        };
+        let title = "Confidence of buys and sells";
+        let chart = Chart {
+            id: "plot-confidence".to_owned(),
+            label: title.to_owned(),
+            height: 180.0,
+            ends: [group_digits(most), group_digits(most)],
+            along: Along::Scale(of_buys.range()),
+            layers: vec![
+                Layer::Columns("buy", columns(&of_buys.counts, true, ["buy", "buys"])),
+                Layer::Columns("sell", columns(&of_sells.counts, false, ["sell", "sells"])),
+                Layer::Rule("base", 0.5),
+            ],
+        };
+        let note = html! {
+            "Signals by confidence, in steps of " (of_buys.width) ": "
+            em.say-buy { (count_of(buys.count(), "buy", "buys")) } " upwards, "
+            em.say-sell { (count_of(sells.count(), "sell", "sells")) } " downwards."
+        };
+        let topic = Topic::new("confidence", "Confidence", self.numbers.confidence_finding(), asides);
+        ("confidence", "Confidence", section(&topic, &figure(title, note, &chart.draw())))
+    }
+
+    fn persistence(&self) -> Section {
+        let numbers = &self.numbers;
+        let range = numbers.pair_range(Totals::flip_share, ["Least often", "most often"]);
+        let asides = range.into_iter().chain(numbers.flips_by_confidence()).collect();
+        let topic = Topic::new("persistence", "Persistence", numbers.flip_finding(), asides);
+        if numbers.followed.count() == 0 {
+            return ("persistence", "Persistence", section(&topic, &html! {}));
+        }
+        let mut pairs: Vec<&PairNumbers> = numbers.pairs.iter().collect();
+        let share = |pair: &PairNumbers| pair.totals.flip_share().unwrap_or_default();
+        if pairs.len() > PAIRS {
+            pairs.sort_by(|one, other| share(other).total_cmp(&share(one)));
+        }
+        let by_pair = pairs.iter().take(PAIRS).map(|pair| Row {
+            id: format!("plot-flips-{}-{}", pair.period, pair.regime),
+            name: pair.name(),
+            class: "bar",
+            mark: Mark::Share(share(pair)),
+            value: percent(share(pair)),
+            label: String::new(),
+        });
+        let [followed, flipped] = Histogram::bins([&numbers.followed, &numbers.flipped]);
+        let columns = followed.counts.iter().zip(&flipped.counts).enumerate().map(|(bin, (all, flipped))| {
+            let label = format!(
+                "confidence {}\n{} of {} flip",
+                followed.edges(bin),
+                portion(*flipped, *all),
+                group_digits(*all)
+            );
+            (*all > 0).then(|| (0.0, *flipped as f64 / *all as f64, label))
+        });
+        let chart = Chart {
+            id: "plot-persistence".to_owned(),
+            label: "Flips by confidence".to_owned(),
+            height: 96.0,
+            ends: ["100 %".to_owned(), "0 %".to_owned()],
+            along: Along::Scale(followed.range()),
+            layers: vec![Layer::Columns("bar", columns.collect()), Layer::Rule("base", 0.0)],
+        };
+        let of_pairs = html! {
+            (rows(by_pair, &SHARES))
+            @if pairs.len() > PAIRS { p.cut { "Showing the " (PAIRS) " of " (pairs.len()) " pairs that flip most often." } }
+        };
+        let note = "Share of signals at each confidence that are followed by their opposite.";
+        let body = html! {
+            (figure("How often signals flip", "Share of signals followed by their opposite in the same series.", &of_pairs))
+            (figure("Flips by confidence", note, &chart.draw()))
+        };
+        ("persistence", "Persistence", section(&topic, &body))
+    }
+
+    /// Pairs are compared if there are several.
+    fn agreement(&self) -> Option<Section> {
+        let numbers = &self.numbers;
+        let finding = numbers.agreement_finding()?;
+        let mut asides = Vec::new();
+        if let Some([least, most]) = numbers.agreement_extremes() {
+            let named = |it: &Agreement| format!("{}, {}", numbers.pair_names(it), it.in_words());
+            asides.push(format!("Least: {}. Most: {}.", named(least), named(most)));
+        }
+        asides.extend(numbers.on_kappa());
+        let compared: Vec<&Agreement> = numbers.agreements.iter().flatten().filter(|it| it.both > 0).collect();
+        let body = if compared.is_empty() {
+            html! {}
+        } else {
+            self.matrix(&compared)
+        };
+        let topic = Topic::new("agreement", "Agreement", finding, asides);
+        Some(("agreement", "Agreement", section(&topic, &body)))
+    }
+
+    /// A row and a column for each pair; columns are headed by row numbers.
+    fn matrix(&self, agreements: &[&Agreement]) -> Markup {
+        let pairs = &self.numbers.pairs;
+        // The last pair has a row and no column of its own.
+        let (count, bottom) = (pairs.len() - 1, pairs.len() as f64 * MATRIX_HEIGHT);
+        let extent = |column: usize| [column as f64 / count as f64, (column as f64 + 0.88) / count as f64];
+        let shade = |it: &Agreement| match it.answers().kappa().unwrap_or_default() {
+            ..-0.6 => "less4",
+            ..-0.3 => "less3",
+            ..-0.1 => "less2",
+            ..0.0 => "less1",
+            ..0.1 => "more1",
+            ..0.3 => "more2",
+            ..0.6 => "more3",
+            _ => "more4",
+        };
+        let content = html! {
+            @for it in agreements {
+                @let ([column, row], both) = (it.pairs, count_of(it.both, "signal", "signals"));
+                @let label = format!("{}\nof {both} each, {}", self.numbers.pair_names(it), it.in_words());
+                @let top = row as f64 * MATRIX_HEIGHT;
+                @let [left, right] = extent(column);
+                (rectangle(shade(it), [left, right], [top + 1.5, top + MATRIX_HEIGHT - 1.5], Some(&label)))
+                text.cell x=(format!("{:.2}%", (left + right) * 50.0)) y=(top + MATRIX_HEIGHT / 2.0 + 4.0) text-anchor="middle" {
+                    (format!("{:.0}", it.rate().unwrap_or_default() * 100.0))
+                }
+            }
+            @for column in 0..count {
+                (tick(extent(column).iter().sum::<f64>() / 2.0, bottom + 12.0, &(column + 1).to_string()))
+            }
+        };
+        let title = "Share of signals that agree";
+        let note = "In percent of the tickers and dates for which both have a signal; the color is the agreement beyond chance. \
+                    Column numbers refer to rows.";
+        let body = html! {
+            div.map.matrix {
+                ol { @for (index, pair) in pairs.iter().enumerate() { li { (index + 1) ". " (pair.name()) } } }
+                div { (plot("plot-agreement", title, bottom + 18.0, count, &content)) }
+            }
+        };
+        figure(title, note, &body)
+    }
+
+    /// The sectors, if any is known.
+    fn by_sector(&self) -> Option<Section> {
+        let finding = self.sector_finding()?;
+        let mut asides = self.sector_test();
+        asides.push("Each ticker counts in the sector that the service lists it in, as of the report.".to_owned());
+        let columns = [
+            Heading::Text("sector"),
+            Heading::Number("tickers"),
+            Heading::Number("signals"),
+            Heading::Number("buys"),
+            Heading::Number("confidence"),
+            Heading::Number("flips"),
+        ];
+        let rows = self.sectors.iter().take(SECTORS).map(|sector| {
+            let totals = sector.totals();
+            vec![
+                foreign(sector.display_name()),
+                html! { (group_digits(sector.tickers.len() as u64)) },
+                html! { (group_digits(totals.rows)) },
+                html! { (portion(totals.buys, totals.rows)) },
+                html! { (format!("{:.3}", totals.mean_confidence().unwrap_or_default())) },
+                html! { (totals.flip_share().map_or_else(|| "-".to_owned(), percent)) },
+            ]
+        });
+        let note = "Share of signals that are buys, and share followed by their opposite.";
+        let body = html! {
+            (figure("By sector", note, &table("compared", &columns, rows)))
+            @if self.sectors.len() > SECTORS { p.cut { "Showing " (SECTORS) " of " (self.sectors.len()) " sectors." } }
+        };
+        Some(("sectors", "Sectors", section(&Topic::new("sectors", "Sectors", finding, asides), &body)))
+    }
+
+    fn articles(&self) -> Section {
+        let topic = Topic::new("news", "News", self.news_finding(), self.news_scope().into_iter().collect());
+        let Some(news) = &self.news else { return ("news", "News", section(&topic, &html! {})) };
+        let bars = self.numbers.windows.iter().map(|window| {
+            let all = self.facts.rows.max(1) as f64;
+            Row {
+                id: format!("plot-window-{}", window.length),
+                name: window.in_words(),
+                class: "bar",
+                mark: Mark::ShareAndUnknown(window.with_news as f64 / all, window.unknown as f64 / all),
+                value: portion(window.with_news, self.facts.rows - window.unknown),
+                label: String::new(),
+            }
+        });
+        let note = html! {
+            span.keys {
+                "By window length, of the signals for which it is known. A window ends at the signal's date minus the lag of the \
+                 join. Of all signals: "
+                (key("bar", "with news")) (key("unknown", "unknown")) (key("track", "none"))
+            }
+        };
+        let headlines = |title: &str, headlines: &[Headline]| {
+            let list = html! {
+                ul.headlines {
+                    @for Headline { score, ticker, date, title, link: address } in headlines {
+                        li {
+                            span { (format!("{:+.3}", score.unwrap_or_default())) }
+                            span {
+                                @match link(address) {
+                                    Some(url) => a href=(url) rel="noopener noreferrer nofollow" { (foreign(title)) },
+                                    None => (foreign(title)),
+                                }
+                                small { (ticker) ", " (date.to_string()) }
+                            }
+                        }
+                    }
+                }
+            };
+            figure(title, "", &list)
+        };
+        let body = html! {
+            @if !self.numbers.windows.is_empty() { (figure("Signals with news", note, &rows(bars, &SHARES))) }
+            @if news.articles > 0 {
+                (self.news_over_time())
+                (self.scores(&news.scores))
+                div.pair { (headlines("Lowest scores", &news.lowest)) (headlines("Highest scores", &news.highest)) }
+            }
+        };
+        ("news", "News", section(&topic, &body))
+    }
+
+    fn news_over_time(&self) -> Markup {
+        let axis = self.news_axis(BUCKETS);
+        let Some(news) = self.news.as_ref().filter(|_| !axis.starts.is_empty()) else { return html! {} };
+        let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
+        let most = counts.iter().copied().max().unwrap_or_default().max(1);
+        let columns = counts.iter().enumerate().map(|(index, count)| {
+            let label = format!("{}\n{}", axis.in_words(index), count_of(*count, "article", "articles"));
+            Some((0.0, *count as f64 / most as f64, label))
+        });
+        let by = axis.step.as_str();
+        let chart = |id: &str, label: &str, ends: [String; 2], layers: Vec<Layer>| {
+            let (id, label, along) = (id.to_owned(), label.to_owned(), Along::Time(&axis));
+            Chart { id, label, height: 84.0, ends, along, layers }.draw()
+        };
+        let title = format!("Articles by {by}");
+        let ends = [group_digits(most), "0".to_owned()];
+        let articles =
+            chart("plot-news", &title, ends, vec![Layer::Columns("bar", columns.collect()), Layer::Rule("base", 0.0)]);
+        let reach = self.numbers.longest_window().map(|window| {
+            let mut sums = vec![(0, 0, 0); axis.starts.len()];
+            let all = self.facts.days.iter().filter(|(day, _)| self.numbers.days.binary_search(day).is_ok());
+            for ((day, rows), [some, unknown]) in all.zip(&window.days) {
+                if let Some(index) = axis.index_of(*day) {
+                    let (with_news, missing, all) = sums[index];
+                    sums[index] = (with_news + some, missing + unknown, all + rows);
+                }
+            }
+            let share = |some: u64, all: u64| some as f64 / all.max(1) as f64;
+            let known = sums.iter().enumerate().map(|(index, (some, unknown, all))| {
+                let known = all - unknown;
+                let label = format!("{} of {}", portion(*some, known), count_of(known, "signal", "signals"));
+                Some((0.0, share(*some, *all), format!("{}\n{label}", axis.in_words(index))))
+            });
+            let unknown = sums.iter().enumerate().map(|(index, (some, unknown, all))| {
+                let label = format!("{}\nunknown for {}", axis.in_words(index), portion(*unknown, *all));
+                (*unknown > 0).then(|| (share(*some, *all), share(some + unknown, *all), label))
+            });
+            let title = format!("Signals with news within {}, by {by}", window.in_words());
+            let note = html! { span.keys { "Of all signals: " (key("bar", "with news")) (key("unknown", "unknown")) } };
+            let bars = [Layer::Columns("bar", known.collect()), Layer::Columns("unknown", unknown.collect())];
+            let layers = bars.into_iter().chain([Layer::Rule("base", 0.0)]).collect();
+            let ends = ["100 %".to_owned(), "0 %".to_owned()];
+            figure(&title, note, &chart("plot-reach", &title, ends, layers))
+        });
+        html! {
+            (figure(&title, self.articles_beyond(&counts).unwrap_or_default(), &articles))
+            @if let Some(reach) = reach { (reach) }
+        }
+    }
+
+    fn scores(&self, scores: &Histogram) -> Markup {
+        let [bins] = Histogram::bins([scores]);
+        let left_out = match bins.left_out {
+            0 => String::new(),
+            count => format!(" {} fall outside the plotted range.", group_digits(count)),
+        };
+        let most = bins.counts.iter().copied().max().unwrap_or_default().max(1);
+        let columns = bins.counts.iter().enumerate().map(|(bin, count)| {
+            let label = format!("score {}\n{}", bins.edges(bin), count_of(*count, "article", "articles"));
+            Some((0.0, *count as f64 / most as f64, label))
+        });
+        let chart = Chart {
+            id: "plot-scores".to_owned(),
+            label: "Article scores".to_owned(),
+            height: 96.0,
+            ends: [group_digits(most), "0".to_owned()],
+            along: Along::Scale(bins.range()),
+            layers: vec![Layer::Columns("bar", columns.collect()), Layer::Rule("base", 0.0)],
+        };
+        let note = format!("Articles by score, in steps of {}.{left_out}", bins.width);
+        figure("Article scores", note, &chart.draw())
+    }
+
+    fn rewrites(&self) -> Section {
+        let mut asides = Vec::new();
+        let mut body = html! {};
+        if let Some(Revisions { signals, articles, .. }) = self.changes() {
+            let tables = [(signals, "signals"), (articles, "articles")];
+            let known = tables.iter().filter(|(rewrites, _)| rewrites.total.known > 0);
+            asides.extend(known.map(|(rewrites, what)| rewrites.tally(what)));
+            let changed: Vec<_> = tables.into_iter().filter(|(rewrites, _)| rewrites.total.changed > 0).collect();
+            // Side by side, so on one scale.
+            let most = changed.iter().map(|(rewrites, _)| rewrites.ages().1).fold(f64::MIN_POSITIVE, f64::max);
+            body = html! {
+                div.pair { @for (rewrites, what) in &changed { (by_age(rewrites, what, most)) } }
+                @for (rewrites, what) in &changed { (by_month(rewrites, what)) (by_changed_ticker(rewrites, what)) }
+            };
+        } else if self.work.runs.len() == 1 {
+            asides.push("Revisions show up from the second run on.".to_owned());
+        }
+        let topic = Topic::new("rewrites", "Revisions", self.rewrite_finding(), asides);
+        ("rewrites", "Revisions", section(&topic, &body))
+    }
+
+    /// What a version holds: its columns, its files and how to load them, and what changed since the version before.
+    fn contents(&self) -> Section {
+        let asides = vec![self.identity.in_words.clone()];
+        let heads =
+            [Heading::Text("column"), Heading::Number("null"), Heading::Number("lowest"), Heading::Number("highest")];
+        let rows = self.columns.iter().map(|column| {
+            let [low, high] = column.ends().unwrap_or_else(|| ["-".to_owned(), "-".to_owned()]);
+            vec![
+                html! { code { (column.name) } },
+                html! { (portion(column.nulls, self.facts.rows)) },
+                html! { (low) },
+                html! { (high) },
+            ]
+        });
+        let note = "Share of rows without a value, and the range of the others.";
+        let commands = self.commands();
+        let body = html! {
+            (figure("Columns", note, &table("compared", &heads, rows)))
+            @if !commands.is_empty() {
+                (figure("How to read it", "In Python, and in a shell.", &html! { pre { (commands.join("\n")) } }))
+            }
+        };
+        ("columns", "Columns", section(&Topic::new("columns", "Columns", self.column_finding(), asides), &body))
+    }
+
+    fn rejects(&self) -> Section {
+        let (rejects, fields) = (&self.work.rejects, &self.work.unknown.fields);
+        let mut asides = Vec::new();
+        if rejects.records > 0 || !fields.is_empty() {
+            let counted =
+                "Counted in the latest answer to each request of this dataset. New: not in the previous answer.";
+            asides.push(counted.to_owned());
+        }
+        let reasons =
+            rejects.reasons.iter().take(ROWS).map(|RejectReason { reason, example, records, new, .. }| {
+                let (request, pointer) = example;
+                let new = new.map_or_else(|| "-".to_owned(), group_digits);
+                let example = foreign(&format!("{pointer} of {request}"));
+                vec![foreign(reason), example, html! { (group_digits(*records)) }, html! { (new) }]
+            });
+        let unlisted = match rejects.unlisted {
+            0 => String::new(),
+            count => format!(" {} more are counted but not listed.", group_digits(count)),
+        };
+        let note = format!("Every rejected record is kept in the archive with its position and raw text.{unlisted}");
+        let of_reasons =
+            [Heading::Text("reason"), Heading::Text("example"), Heading::Number("records"), Heading::Number("new")];
+        let of_fields =
+            [Heading::Text("field"), Heading::Text("operation"), Heading::Text("example"), Heading::Number("times")];
+        let unknown = fields.iter().take(ROWS).map(|Drift { field, endpoint, example, count }| {
+            vec![foreign(field), html! { (endpoint.to_string()) }, foreign(example), html! { (group_digits(*count)) }]
+        });
+        let body = html! {
+            @if !rejects.reasons.is_empty() {
+                @let body = html! { (table("wide", &of_reasons, reasons)) (cut(rejects.reasons.len(), "reasons")) };
+                (figure("Why records were rejected", note, &body))
+            }
+            @if !fields.is_empty() {
+                @let body = html! { (table("wide", &of_fields, unknown)) (cut(fields.len(), "fields")) };
+                (figure("Unknown fields", "", &body))
+            }
+        };
+        let topic = Topic::new("rejects", "Rejected records", self.work.unusable(), asides);
+        ("rejects", "Rejected records", section(&topic, &body))
+    }
+
+    fn timings(&self) -> Section {
+        let columns = [
+            Heading::Text("run"),
+            Heading::Text("definition"),
+            Heading::Number("fetched in"),
+            Heading::Number("requests"),
+            Heading::Number("added"),
+            Heading::Number("revised"),
+            Heading::Number("withdrawn"),
+            Heading::Number("rejected"),
+        ];
+        let rows = self.work.runs.iter().take(ROWS).map(|run| {
+            let changes = &run.changes;
+            let counts = [run.requests, changes.added, changes.revised, changes.withdrawn, run.rejects];
+            let mut cells =
+                vec![html! { code { (run.name) } }, html! { (run.definition) }, html! { (took(run.fetched_in)) }];
+            cells.extend(counts.map(|count| html! { (group_digits(count)) }));
+            cells
+        });
+        let note =
+            "Runs that answered a request of this dataset, newest first. Changes cover everything a run requested.";
+        let runs = html! { (table("wide", &columns, rows)) (cut(self.work.runs.len(), "runs")) };
+        let body = html! { (self.answers()) (figure("Runs", note, &runs)) };
+        ("timings", "Time", section(&Topic::new("timings", "Time", self.fetch_finding(), Vec::new()), &body))
+    }
+
+    /// When the answers of the newest run came, by operation.
+    fn answers(&self) -> Markup {
+        let end = self.work.answers.iter().filter_map(|answers| answers.complete.last()).max().copied();
+        let end = end.unwrap_or_default().as_secs_f64().max(1e-3);
+        html! {
+            @for (index, answers) in self.work.answers.iter().enumerate() {
+                @let title = format!("{}: {}", count_of(answers.complete.len() as u64, "answer", "answers"), answers.endpoint);
+                @let again = if answers.again > 0 { format!(", {} retried", group_digits(answers.again)) } else { String::new() };
+                @let note = format!("{}, {}{again}.", count_of(answers.rows, "row", "rows"), bytes(answers.bytes));
+                (figure(&title, note, &answers_over_time(index, &title, &answers.complete, end)))
+            }
+        }
+    }
+}
+
+/// When answers came, from the start of a run to an end.
+fn answers_over_time(index: usize, title: &str, complete: &[Duration], end: f64) -> Markup {
+    let mut buckets = vec![0_u64; STRETCHES];
+    for time in complete {
+        let bucket = (time.as_secs_f64() / end * STRETCHES as f64) as usize;
+        buckets[bucket.min(STRETCHES - 1)] += 1;
+    }
+    let most = buckets.iter().copied().max().unwrap_or_default().max(1);
+    let columns = buckets.iter().enumerate().map(|(bucket, count)| {
+        let from = Duration::from_secs_f64(end * bucket as f64 / STRETCHES as f64);
+        let label = format!("after {}\n{}", took(from), count_of(*count, "answer", "answers"));
+        // A single one among thousands must be visible.
+        (*count > 0).then(|| (0.0, (*count as f64 / most as f64).max(0.05), label))
+    });
+    let chart = Chart {
+        id: format!("plot-answers-{index}"),
+        label: title.to_owned(),
+        height: 42.0,
+        ends: [group_digits(most), "0".to_owned()],
+        along: Along::Labels(vec![(0.0, "start".to_owned()), (1.0, took(Duration::from_secs_f64(end)))]),
+        layers: vec![Layer::Columns("bar", columns.collect()), Layer::Rule("base", 0.0)],
+    };
+    chart.draw()
+}
+
+/// Notes how many rows were cut.
+fn cut(all: usize, what: &str) -> Markup {
+    html! { @if all > ROWS { p.cut { "Showing " (ROWS) " of " (group_digits(all as u64)) " " (what) "." } } }
+}
+
+/// The plots of one pair: share of buys, and mean confidence.
+fn of_pair(pair: &PairNumbers, totals: &[Totals], axis: &Axis, (low, high): (f64, f64)) -> Markup {
+    let (all, mean) = (pair.totals, pair.totals.mean_confidence().unwrap_or_default());
+    let buys = portion(all.buys, all.rows);
+    let when = |index: usize, totals: &Totals| {
+        let mean = totals.mean_confidence().unwrap_or_default();
+        let share = portion(totals.buys, totals.rows);
+        format!("{}\n{share} of {} buy\nconfidence {mean:.3}", axis.in_words(index), group_digits(totals.rows))
+    };
+    let shares = |of: fn(f64) -> (f64, f64)| -> Vec<_> {
+        let column = |(index, totals): (usize, &Totals)| {
+            let (from, to) = of(totals.buy_share()?);
+            Some((from, to, when(index, totals)))
+        };
+        totals.iter().enumerate().map(column).collect()
+    };
+    let sells: Vec<_> = totals.iter().map(|totals| totals.buy_share().map(|share| (share, 1.0))).collect();
+    let middle = |index: usize| (index as f64 + 0.5) / totals.len() as f64;
+    let line = totals
+        .iter()
+        .enumerate()
+        .map(|(index, totals)| Some((middle(index), (totals.mean_confidence()? - low) / (high - low))));
+    let confidences = totals.iter().enumerate().map(|(index, totals)| match totals.mean_confidence() {
+        Some(mean) => format!("{}\nconfidence {mean:.3}", axis.in_words(index)),
+        None => format!("{}\nno signals", axis.in_words(index)),
+    });
+    let (period, regime) = (pair.period, pair.regime);
+    let share = Chart {
+        id: format!("plot-signals-{period}-{regime}"),
+        label: format!("{period} {regime}: {buys} buys"),
+        height: 46.0,
+        ends: ["100 %".to_owned(), "0 %".to_owned()],
+        along: Along::Labels(Vec::new()),
+        layers: vec![
+            Layer::Ground("sell flush", sells),
+            Layer::Columns("buy flush", shares(|share| (0.0, share))),
+            Layer::Rule("half", 0.5),
+        ],
+    };
+    let confidence = Chart {
+        id: format!("plot-mean-{period}-{regime}"),
+        label: format!("{period} {regime}: mean confidence {mean:.3}"),
+        height: 30.0,
+        ends: [format!("{high:.2}"), format!("{low:.2}")],
+        along: Along::Time(axis),
+        layers: vec![Layer::Line("", line.collect()), Layer::Rule("base", 0.0), Layer::Labels(confidences.collect())],
+    };
+    html! {
+        div {
+            div.name { b { (pair.name()) } span { span.say-buy { (buys) } " · " (format!("{mean:.3}")) } }
+            (share.draw())
+            (confidence.draw())
+        }
+    }
+}
+
+fn by_age(rewrites: &Rewrites, what: &str, most: f64) -> Markup {
+    let bars = rewrites.ages().0.into_iter().enumerate().map(|(index, (age, rate))| Row {
+        id: format!("plot-age-{what}-{index}"),
+        name: age.to_string(),
+        class: "alert",
+        mark: Mark::Length(rate / most),
+        value: percent(rate),
+        label: String::new(),
+    });
+    let note = format!("Share of the {what} that reached this age and changed then.");
+    figure(&format!("Age of {what} when they changed"), note, &rows(bars, &["0 %", &percent(most)]))
+}
+
+fn by_month(rewrites: &Rewrites, what: &str) -> Markup {
+    let months: Vec<_> = rewrites.by_month.iter().map(|(month, tally)| (month.start(), *tally)).collect();
+    let starts: Vec<_> = months.iter().map(|(start, _)| *start).collect();
+    let axis = Axis::of(&starts, Step::Month, BUCKETS);
+    let changed = axis.sums(months.iter().map(|(start, tally)| (*start, tally.changed)));
+    let known = axis.sums(months.iter().map(|(start, tally)| (*start, tally.known)));
+    let rate = |index: usize| changed[index] as f64 / known[index].max(1) as f64;
+    let most = (0..axis.starts.len()).map(rate).fold(f64::MIN_POSITIVE, f64::max);
+    let columns = (0..axis.starts.len()).map(|index| {
+        let (when, of) = (axis.in_words(index), group_digits(known[index]));
+        let label = format!("{when}\n{} of {of} changed, {}", group_digits(changed[index]), percent(rate(index)));
+        Some((0.0, rate(index) / most, label))
+    });
+    let title = format!("Changed {what}, by {} of their date", axis.step.as_str());
+    let chart = Chart {
+        id: format!("plot-rewrites-{what}"),
+        label: title.clone(),
+        height: 84.0,
+        ends: [percent(most), "0 %".to_owned()],
+        along: Along::Time(&axis),
+        layers: vec![Layer::Columns("alert", columns.collect()), Layer::Rule("base", 0.0)],
+    };
+    figure(&title, "", &chart.draw())
+}
+
+fn by_changed_ticker(rewrites: &Rewrites, what: &str) -> Markup {
+    let tickers = rewrites.most_changed();
+    let most = tickers.first().map_or(1, |(_, changed, _)| *changed);
+    let bars = tickers.iter().take(CHANGED).enumerate().map(|(index, (ticker, changed, known))| Row {
+        id: format!("plot-rewritten-{what}-{index}"),
+        name: ticker.to_string(),
+        class: "alert",
+        mark: Mark::Length(*changed as f64 / most as f64),
+        value: format!("{}, {}", group_digits(*changed), portion(*changed, *known)),
+        label: String::new(),
+    });
+    let others = tickers.len().saturating_sub(CHANGED) as u64;
+    let body = html! {
+        (rows(bars, &["0", &group_digits(most)]))
+        @if others > 0 { p.cut { (count_of(others, "other ticker has", "other tickers have")) " changed " (what) " too." } }
+    };
+    let note = format!("Changed {what}, and their share of all {what} of the ticker.");
+    figure(&format!("Tickers with the most changed {what}"), note, &body)
+}
