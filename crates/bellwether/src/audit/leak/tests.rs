@@ -153,7 +153,11 @@ const RECORDS: &str = "[join]\nsources = [\"articles\", \"historical\"]\nhistori
 fn articles_dated_by_their_utc_day_leak() {
     for (rest, times) in [(TOKYO, ["T16:00:00Z", "T20:00:00Z"]), (WALL, ["T00:30:00+05:30", "T20:00:00Z"])] {
         let sound = run_trials(rest, times, |slab| slab);
-        assert_eq!((sound.count(TrialOutcome::Leak), sound.count(TrialOutcome::NotApplicable)), (0, 0), "{rest} {sound:?}");
+        assert_eq!(
+            (sound.count(TrialOutcome::Leak), sound.count(TrialOutcome::NotApplicable)),
+            (0, 0),
+            "{rest} {sound:?}"
+        );
         assert!(run_trials(rest, times, without_offsets).count(TrialOutcome::Leak) > 0, "{rest}");
     }
 }
