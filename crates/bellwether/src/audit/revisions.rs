@@ -308,7 +308,7 @@ impl Rewrites {
     }
 
     /// Adds cells that never changed, of a month and known at the same ages.
-    fn add_unchanged(&mut self, cells: Option<((Month, [usize; 2], bool), u64)>) {
+    fn add_unchanged(&mut self, cells: Option<(Unchanged, u64)>) {
         let Some(((month, [youngest, oldest], is_known_before), known)) = cells else { return };
         let known_before = if is_known_before { known } else { 0 };
         let counts = CellCounts { known, known_before, ..CellCounts::default() };
@@ -349,6 +349,12 @@ struct Change {
     age_days: i64,
 }
 
+/// How cells that never changed count: their month, their youngest and oldest age, and whether they were known before.
+type Unchanged = (Month, [usize; 2], bool);
+
+/// The counts of some series, and their changes as rows.
+type Counted = (Vec<(SeriesKey, Rewrites)>, Option<RecordBatch>);
+
 /// What counts the changes in a span: after `from`, up to and including `until`, in microseconds.
 #[derive(Clone, Copy)]
 struct Counter<'a> {
@@ -359,7 +365,7 @@ struct Counter<'a> {
 
 impl Counter<'_> {
     /// Counts the changes of each series in scope, and makes rows of them, if there are any.
-    fn count(self, histories: &Histories) -> Result<(Vec<(SeriesKey, Rewrites)>, Option<RecordBatch>)> {
+    fn count(self, histories: &Histories) -> Result<Counted> {
         let observed = ObservedColumns::of(histories);
         let (mut counted, mut changes) = (Vec::new(), Vec::new());
         for (series, History { key, groups }) in histories.series.iter().enumerate() {
@@ -382,7 +388,7 @@ impl Counter<'_> {
         let covered = CoveredDates::of(groups, observed);
         let mut found = Rewrites::default();
         // Nearly all cells were observed once and never changed: neighbours that count the same are added together.
-        let mut unchanged: Option<((Month, [usize; 2], bool), u64)> = None;
+        let mut unchanged: Option<(Unchanged, u64)> = None;
         for rows in groups.cells() {
             // A latest signal without a date has no past.
             if observed.dates.is_null(rows.start) || !self.subject.has_date(observed, rows.start) {

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, Float64Builder, Int32Builder, Int64Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder,
-};
+use arrow::array::{ArrayRef, Float64Builder, Int64Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{DataType, SchemaRef};
 
@@ -23,7 +21,6 @@ pub(super) struct RowBuilder {
 
 enum ColumnBuilder {
     Text(StringBuilder),
-    Whole(Int32Builder),
     Count(Int64Builder),
     Real(Float64Builder),
     Moment(TimestampMicrosecondBuilder),
@@ -33,7 +30,6 @@ enum ColumnBuilder {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RowValue<'a> {
     Text(Option<&'a str>),
-    Whole(Option<i32>),
     Count(Option<i64>),
     Real(Option<f64>),
     /// Microseconds, with or without a time zone.
@@ -43,7 +39,6 @@ pub(super) enum RowValue<'a> {
 impl RowBuilder {
     pub(super) fn new(schema: SchemaRef) -> Self {
         let column = |data_type: &DataType| match data_type {
-            DataType::Int32 => ColumnBuilder::Whole(Int32Builder::new()),
             DataType::Int64 => ColumnBuilder::Count(Int64Builder::new()),
             DataType::Float64 => ColumnBuilder::Real(Float64Builder::new()),
             DataType::Timestamp(_, zone) => {
@@ -62,7 +57,6 @@ impl RowBuilder {
         for (column, cell) in self.columns.iter_mut().zip(row) {
             match (column, *cell) {
                 (ColumnBuilder::Text(column), RowValue::Text(text)) => column.append_option(text),
-                (ColumnBuilder::Whole(column), RowValue::Whole(number)) => column.append_option(number),
                 (ColumnBuilder::Count(column), RowValue::Count(number)) => column.append_option(number),
                 (ColumnBuilder::Real(column), RowValue::Real(number)) => column.append_option(number),
                 (ColumnBuilder::Moment(column), RowValue::Moment(micros)) => column.append_option(micros),
@@ -79,7 +73,6 @@ impl RowBuilder {
         let column = |column: &mut ColumnBuilder| -> ArrayRef {
             match column {
                 ColumnBuilder::Text(column) => Arc::new(column.finish()),
-                ColumnBuilder::Whole(column) => Arc::new(column.finish()),
                 ColumnBuilder::Count(column) => Arc::new(column.finish()),
                 ColumnBuilder::Real(column) => Arc::new(column.finish()),
                 ColumnBuilder::Moment(column) => Arc::new(column.finish()),
