@@ -486,7 +486,9 @@ def within_sectors_of(names):
     """Scores and returns less the means of their sectors, where these have a second name."""
     frame = pandas.DataFrame({name: names[name] for name in ("sector", "value")}).assign(signed=names["signed"].astype(float))
     frame = frame[frame.groupby("sector")["value"].transform("size") > 1]
-    own, value = (frame[name] - frame.groupby("sector")[name].transform("mean") for name in ("signed", "value"))
+    less_mean = lambda name: frame[name] - frame.groupby("sector")[name].transform("mean")
+    # To nine decimals, so that what is equal stays so.
+    own, value = (numpy.round(1e9 * less_mean(name)) for name in ("signed", "value"))
     return len(frame), rank_correlation(own, value) if len(frame) >= 5 else None
 
 
