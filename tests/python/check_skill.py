@@ -770,10 +770,17 @@ def hindsight_of(cells, prices):
         day["live"] += [
             cell.value != median and (cell.value < median) == cell.first_sell for cell in of_date if cell.published
         ]
+        parts = {}
         for cell, end in zip(of_date, ends):
+            if len(cell.values) < 2:
+                continue
             for known, is_up, seen, what in votes_of(cell, sessions, end):
-                values = {other.ticker: closes[other.ticker][known] / closes[other.ticker][cell.entry] - 1 for other in of_date}
-                middle = numpy.nanmedian(list(values.values()))
+                if (cell.entry, known) not in parts:
+                    values = {
+                        other.ticker: closes[other.ticker][known] / closes[other.ticker][cell.entry] - 1 for other in of_date
+                    }
+                    parts[cell.entry, known] = values, numpy.nanmedian(list(values.values()))
+                values, middle = parts[cell.entry, known]
                 own = values[cell.ticker]
                 if numpy.isnan(own):
                     continue
