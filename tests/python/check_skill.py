@@ -486,7 +486,9 @@ def within_sectors_of(names):
     """Scores and returns less the means of their sectors, where these have a second name."""
     frame = pandas.DataFrame({name: names[name] for name in ("sector", "value")}).assign(signed=names["signed"].astype(float))
     frame = frame[frame.groupby("sector")["value"].transform("size") > 1]
-    own, value = (frame[name] - frame.groupby("sector")[name].transform("mean") for name in ("signed", "value"))
+    less_mean = lambda name: frame[name] - frame.groupby("sector")[name].transform("mean")
+    # To nine decimals, so that what is equal stays so.
+    own, value = (numpy.round(1e9 * less_mean(name)) for name in ("signed", "value"))
     return len(frame), rank_correlation(own, value) if len(frame) >= 5 else None
 
 
@@ -768,10 +770,17 @@ def hindsight_of(cells, prices):
         day["live"] += [
             cell.value != median and (cell.value < median) == cell.first_sell for cell in of_date if cell.published
         ]
+        parts = {}
         for cell, end in zip(of_date, ends):
+            if len(cell.values) < 2:
+                continue
             for known, is_up, seen, what in votes_of(cell, sessions, end):
-                values = {other.ticker: closes[other.ticker][known] / closes[other.ticker][cell.entry] - 1 for other in of_date}
-                middle = numpy.nanmedian(list(values.values()))
+                if (cell.entry, known) not in parts:
+                    values = {
+                        other.ticker: closes[other.ticker][known] / closes[other.ticker][cell.entry] - 1 for other in of_date
+                    }
+                    parts[cell.entry, known] = values, numpy.nanmedian(list(values.values()))
+                values, middle = parts[cell.entry, known]
                 own = values[cell.ticker]
                 if numpy.isnan(own):
                     continue

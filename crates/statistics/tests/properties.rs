@@ -6,7 +6,7 @@ use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::distributions::normal_tail;
 use bellwether_statistics::multiple::{benjamini_hochberg, holm};
 use bellwether_statistics::{
-    CONFIDENCE, OverlappingSeries, Random, RankedCases, Ranks, Windows, isotonic_regression, rank_correlation,
+    CONFIDENCE, OverlappingSeries, Random, RankedCases, Ranks, Share, Windows, isotonic_regression, rank_correlation,
 };
 
 #[track_caller]

@@ -325,7 +325,8 @@ fn less_means(values: &[f64], is_taken: &[bool], groups: &[usize], count: usize)
         (*sum, *cases) = (*sum + values[index], *cases + 1);
     }
     let less_mean = |index: usize| match sums[groups[index]] {
-        (sum, cases) if is_known(index) && cases > 1 => values[index] - sum / f64::from(cases),
+        // To nine decimals, so that what is equal stays so.
+        (sum, cases) if is_known(index) && cases > 1 => ((values[index] - sum / f64::from(cases)) * 1e9).round(),
         _ => f64::NAN,
     };
     Ranks::of((0..values.len()).map(less_mean).collect())

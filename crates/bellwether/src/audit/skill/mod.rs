@@ -313,10 +313,18 @@ fn no_longer_listed(subject: &Subject, prices: &Prices) -> Result<(HashMap<Serie
     let listed = watched.iter().filter(|(_, watch)| watch.is_listed);
     let listed: HashSet<&Ticker> = listed.map(|(key, _)| &key.ticker).collect();
     let numbers = prices.tickers().into_iter().zip(0_u16..);
-    let is_gone = |ticker: &Ticker| !listed.contains(ticker) && watched.keys().any(|key| key.ticker == *ticker);
+    let told: HashSet<&Ticker> = watched.keys().map(|key| &key.ticker).collect();
+    let is_gone = |ticker: &Ticker| told.contains(ticker) && !listed.contains(ticker);
     let delisted = numbers.filter(|(ticker, _)| is_gone(ticker)).map(|(_, number)| number).collect();
-    let gone = watched.into_iter().filter(|(_, watch)| !watch.is_listed);
-    Ok((gone.map(|(key, watch)| (key, watch.until)).collect(), delisted))
+    // What goes on under another ticker is not gone.
+    let by_id: HashMap<_, _> = subject.identity().ids().collect();
+    let goes_on = |key: &SeriesKey| {
+        let others = subject.identity().ids_of(&key.ticker).filter_map(|id| by_id.get(id)).flatten();
+        let keys = others.map(|other| SeriesKey { ticker: Ticker::clone(other), ..key.clone() });
+        keys.into_iter().any(|other| watched.get(&other).is_some_and(|watch| watch.is_listed))
+    };
+    let gone = watched.iter().filter(|(key, watch)| !watch.is_listed && !goes_on(key));
+    Ok((gone.map(|(key, watch)| (key.clone(), watch.until)).collect(), delisted))
 }
 
 /// The names of the sectors, in order, and the index of the sector of each name with prices.
