@@ -85,9 +85,10 @@ pub fn audit_skill(
     })
 }
 
-/// Whether a definition has prices to measure its signals against.
+/// Whether a definition has prices to measure its signals against; the demo has its own.
 pub(super) fn has_prices(plan: &Plan) -> bool {
-    plan.prices != PricesPlan::default() && plan.dataset.rows != RowKind::Article
+    let has_some = matches!(plan.source, Source::Demo) || plan.prices != PricesPlan::default();
+    has_some && plan.dataset.rows != RowKind::Article
 }
 
 /// Measures the signals of a dataset against the prices of its definition.
