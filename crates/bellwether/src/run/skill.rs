@@ -85,10 +85,9 @@ pub fn audit_skill(
     })
 }
 
-/// Whether a definition has prices to measure its signals against; the demo has its own.
+/// Whether a definition has prices to measure its signals against.
 pub(super) fn has_prices(plan: &Plan) -> bool {
-    let has_some = matches!(plan.source, Source::Demo) || plan.prices != PricesPlan::default();
-    has_some && plan.dataset.rows != RowKind::Article
+    plan.prices != PricesPlan::default() && plan.dataset.rows != RowKind::Article
 }
 
 /// Measures the signals of a dataset against the prices of its definition.
