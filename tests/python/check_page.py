@@ -59,7 +59,8 @@ FOREIGN = """
 ({
   scripts: document.scripts.length,
   handlers: [...document.querySelectorAll("*")].filter((it) => [...it.attributes].some((at) => /^on/i.test(at.name))).length,
-  links: [...document.querySelectorAll("a")].map((link) => link.protocol),
+  links: [...document.querySelectorAll("a:not([href^='#'])")].map((link) => link.protocol),
+  astray: [...document.querySelectorAll("a[href^='#']")].filter((link) => !document.getElementById(link.hash.slice(1))).length,
   fetching: document.querySelectorAll("img, iframe, object, embed, link, audio, video, base, form, image, use, foreignObject").length,
   styled: document.querySelectorAll("[style]").length,
   touched: Object.keys(window).filter((name) => name.startsWith("hostile")),
@@ -84,6 +85,7 @@ with Browser() as browser:
         found = browser.evaluate(FOREIGN)
         assert (found["scripts"], found["handlers"], found["fetching"], found["styled"]) == (1, 0, 0, 0), found
         assert set(found["links"]) <= {"http:", "https:"} and not found["touched"], found
+        assert found["astray"] == 0, "an anchor leads nowhere"
         for word in sys.argv[2:]:
             assert word in found["text"], f"{word} is shown as it was written"
 
@@ -98,6 +100,20 @@ with Browser() as browser:
         for plot in plots:
             assert plot["name"] and plot["role"] == "img" and plot["reachable"] and plot["marks"] > 0, plot
             assert plot["silent"] == 0 and plot["outside"] == 0, plot
+
+    # One ticker: what is known of it appears once it is typed, and of another nothing.
+    typed = """((name) => {
+      const search = document.getElementById("search");
+      search.value = name;
+      search.dispatchEvent(new Event("input"));
+      return [document.querySelectorAll("#found table").length, document.getElementById("found").textContent];
+    })"""
+    first = browser.evaluate("document.querySelector('#names option').value")
+    tables, told = browser.evaluate(f"{typed}({first.lower()!r})")
+    assert tables > 0 and told, (first, told)
+    tables, told = browser.evaluate(f"{typed}('No such ticker')")
+    assert tables == 0 and told == "No such ticker is not in this page.", told
+    browser.evaluate(f"{typed}('')")
 
     # By keyboard: Tab reaches each plot in turn, and the arrow keys show the labels of its marks.
     reached = []

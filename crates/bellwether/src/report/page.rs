@@ -190,8 +190,10 @@ impl Report {
         let data = json!({ "pairs": pairs, "tickers": known });
         let topic = Topic::new("ticker", "One ticker", "What is known of a ticker", vec![scope]);
         let body = html! {
-            label for="search" { "Ticker" }
-            input #search type="search" list="names" autocomplete="off" spellcheck="false" placeholder="Type a ticker";
+            p {
+                label for="search" { "Ticker" }
+                input #search type="search" list="names" autocomplete="off" spellcheck="false" placeholder="Type a ticker";
+            }
             datalist #names {}
             div #found aria-live="polite" {}
             div #data hidden { (data.to_string()) }

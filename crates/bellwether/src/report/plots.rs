@@ -143,7 +143,8 @@ impl Chart<'_> {
         let columns = columns.max().unwrap_or_default();
         let content = html! {
             @for layer in layers { (self.layer(layer)) }
-            (axis(along, height + TICKS_HEIGHT - 3.0))
+            // A low chart is one of many, which are narrow.
+            (axis(along, height + TICKS_HEIGHT - 3.0, if *height < 40.0 { 3 } else { 6 }))
         };
         html! {
             div.chart {
@@ -222,7 +223,7 @@ pub(super) fn map(id: &str, label: &str, along: &Axis, rows: &[MapRow]) -> Marku
                 (rectangle(class, extent(index, row.cells.len(), ""), [top + 1.5, top + ROW_HEIGHT - 1.5], Some(label)))
             }
         }
-        (axis(&Along::Time(along), bottom + 16.0))
+        (axis(&Along::Time(along), bottom + 16.0, 6))
     };
     html! {
         div.map {
@@ -258,8 +259,8 @@ pub(super) fn tick(x: f64, y: f64, text: &str) -> Markup {
     html! { text.tick x=(format!("{}%", short(x * 100.0, 2))) y=(short(y, 1)) text-anchor=(anchor) { (text) } }
 }
 
-/// The axis below a plot.
-fn axis(along: &Along<'_>, y: f64) -> Markup {
+/// The axis below a plot, with at most so many times.
+fn axis(along: &Along<'_>, y: f64, most: usize) -> Markup {
     match along {
         Along::Labels(labels) => html! { @for (x, text) in labels { (tick(*x, y, text)) } },
         Along::Scale((from, to)) => html! {
@@ -271,7 +272,7 @@ fn axis(along: &Along<'_>, y: f64) -> Markup {
         },
         Along::Time(axis) => {
             let labels = times(axis);
-            let every = labels.len().div_ceil(6).max(1);
+            let every = labels.len().div_ceil(most).max(1);
             html! {
                 @for (index, label) in labels.into_iter().step_by(every) {
                     @let x = index as f64 / axis.starts.len() as f64;

@@ -113,7 +113,7 @@ function lookUp() {
     return to;
   };
   if (articles.length)
-    found.append(rowsOf([["date"], ["score", "number"], ["article"]], articles.map((it) => [it[0], signed(it[1]), headline(it)])));
+    found.append(rowsOf([["date"], ["article"], ["score", "number"]], articles.map((it) => [it[0], headline(it), signed(it[1])])));
   for (const [what, changed, known] of revisions) found.append(element("p", `${changed} of ${known} ${what} changed after they were first seen.`, "cut"));
 }
 
