@@ -16,6 +16,7 @@ use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
 use super::typed::{instant, plan_of};
 use crate::cli::outcome::Result;
+use crate::cli::wrap::wrap;
 use groups::Grouping;
 
 /// Rows of the tables that are shown without `--all`.
@@ -203,6 +204,9 @@ fn of_prices(found: &skill::Skill) -> String {
     if prices.thin_sessions > 0 {
         let sessions = count_of(prices.thin_sessions, "session has", "sessions have");
         text.push_str(&format!("          {sessions} a close of fewer than half of the tickers\n"));
+    }
+    for warning in &found.warnings {
+        text.push_str(&format!("          {}\n", wrap(&format!("warning: {warning}"), 12, Some(98))));
     }
     if prices.adjusted == Some(false) {
         text.push_str("          not adjusted: returns over a split or a dividend are wrong\n");

@@ -223,17 +223,20 @@ pub(super) struct AllCells {
     pub(super) pairs: Vec<PairCells>,
     /// By days from the first session: signals with a complete horizon, and those of them without a price.
     pub(super) by_day: Vec<[u32; 2]>,
-    /// Some tickers without any price.
-    pub(super) unknown: BTreeSet<Ticker>,
+    /// The tickers with signals, and the newest date of these.
+    pub(super) tickers: BTreeSet<Ticker>,
+    pub(super) newest: Option<Day>,
 }
-
-/// The number of tickers without a price that are named.
-const NAMED: usize = 5;
 
 impl AllCells {
     pub(super) fn new() -> Self {
         let pairs = Period::COUNT * Regime::ALL.len();
-        Self { pairs: (0..pairs).map(|_| PairCells::default()).collect(), by_day: Vec::new(), unknown: BTreeSet::new() }
+        Self {
+            pairs: (0..pairs).map(|_| PairCells::default()).collect(),
+            by_day: Vec::new(),
+            tickers: BTreeSet::new(),
+            newest: None,
+        }
     }
 
     pub(super) fn add(&mut self, other: Self) {
@@ -244,10 +247,8 @@ impl AllCells {
         for (sum, counts) in self.by_day.iter_mut().zip(other.by_day) {
             *sum = [sum[0] + counts[0], sum[1] + counts[1]];
         }
-        self.unknown.extend(other.unknown);
-        while self.unknown.len() > NAMED {
-            self.unknown.pop_last();
-        }
+        self.tickers.extend(other.tickers);
+        self.newest = self.newest.max(other.newest);
     }
 
     /// The first day with a live cell, from the first session on.
@@ -321,6 +322,7 @@ impl Intake<'_> {
             }
             found.counts.all += 1;
             let day = date.div_euclid(MICROS_PER_DAY);
+            all.newest = all.newest.max(Some(day as Day));
             if prices.is_of_another(day as Day) {
                 found.counts.without_id += 1;
                 continue;
@@ -346,8 +348,8 @@ impl Intake<'_> {
         if let Some(signal) = of_day {
             self.signal(signal, (of.0, &coverage, prices), (&mut found, &mut last), all);
         }
-        if !self.prices.know(ticker) {
-            all.unknown.insert(ticker.clone());
+        if found.counts.all > 0 {
+            all.tickers.insert(ticker.clone());
         }
         all.pairs[pair(of.0, of.1)].add(found);
     }
