@@ -3,7 +3,9 @@
 //! rewritten.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use bellwether::export::REPORT;
@@ -14,6 +16,9 @@ use url::Url;
 
 use super::record::{Outcome, PublishedRecord, RunRecord};
 use super::status::{Overview, Status, Verdict, to_minute};
+
+/// The style of the reports, and the colors of states.
+static PAGE_STYLE: LazyLock<String> = LazyLock::new(|| format!("{STYLE}{}", include_str!("status.css")));
 
 /// How many days of runs are shown.
 const DAYS: u64 = 90;
@@ -58,7 +63,7 @@ pub fn page(overview: &Overview, links: Links<'_>) -> String {
         title: "Status",
         kind: "status",
         heading: &overview.heading(),
-        style: STYLE,
+        style: &PAGE_STYLE,
         script: "",
         reload: Some(REFRESH),
         foot: "This page reloads itself every minute, and loads nothing else.",
@@ -74,11 +79,15 @@ pub fn page(overview: &Overview, links: Links<'_>) -> String {
 }
 
 fn head(html: &mut Html, overview: &Overview) {
-    let count = |verdict: Verdict| overview.definitions.iter().filter(|status| status.verdict == verdict).count();
     html.leaf("p", &[("class", &"lede")], format_args!("As of {}", to_minute(overview.now)));
     html.element("dl", &[("class", &"figures")], |html| {
         for verdict in Verdict::ALL {
-            html.fact(verdict.as_str(), group_digits(count(verdict) as u64));
+            let count = overview.definitions.iter().filter(|status| status.verdict == verdict).count();
+            let class = if count == 0 { "" } else { verdict.as_str() };
+            html.element("div", &[], |html| {
+                html.leaf("dt", &[], verdict.in_words());
+                html.leaf("dd", &[("class", &class)], group_digits(count as u64));
+            });
         }
         html.fact("on disk", bytes(overview.disk.total()));
     });
@@ -94,7 +103,26 @@ fn head(html: &mut Html, overview: &Overview) {
             html.fact("scheduler", format_args!("running since {since}, last look {last}"));
         }
     });
-    html.notes(&overview.reasons);
+    reasons(html, Verdict::Unknown, &overview.reasons);
+}
+
+/// Why something is as it is, in the color of its state.
+fn reasons(html: &mut Html, verdict: Verdict, reasons: &[String]) {
+    if !reasons.is_empty() {
+        html.element("ul", &[("class", &format_args!("notes {}", verdict.as_str()))], |html| {
+            reasons.iter().for_each(|reason| html.element("li", &[], |html| breakable(html, reason)));
+        });
+    }
+}
+
+/// Text that may quote the service. Paths and addresses in it may be broken after any of their parts.
+fn breakable(html: &mut Html, text: &str) {
+    html.element("bdi", &[], |html| {
+        for part in text.split_inclusive(['/', '?', '&', '=', '_']) {
+            html.text(part);
+            html.void("wbr", &[]);
+        }
+    });
 }
 
 /// A table of all definitions, the worst first.
@@ -105,7 +133,10 @@ fn all(html: &mut Html, definitions: &[&Status]) {
             let status = definitions[row];
             match column {
                 0 => html.leaf("a", &[("href", &format_args!("#{}", status.name))], &status.name),
-                1 => html.text(status.verdict.as_str()),
+                1 => {
+                    let verdict = status.verdict;
+                    html.leaf("span", &[("class", &format_args!("state {}", verdict.as_str()))], verdict.in_words());
+                }
                 2 => html.text(newest(status).unwrap_or_default()),
                 3 => {
                     if let Some(run) = status.runs.last() {
@@ -113,7 +144,11 @@ fn all(html: &mut Html, definitions: &[&Status]) {
                         html.text(format_args!(", {}", worst(&[run.outcome]).1));
                     }
                 }
-                _ => html.leaf("span", &[("class", &"whole")], status.next.map(to_minute).unwrap_or_default()),
+                _ => {
+                    if let Some(next) = status.next {
+                        html.leaf("span", &[("class", &"whole")], to_minute(next));
+                    }
+                }
             }
         });
     });
@@ -140,19 +175,21 @@ fn definition(html: &mut Html, status: &Status, now: DateTime<Utc>, links: Links
     };
     html.section(&topic, |html| {
         if status.verdict != Verdict::Fresh {
-            html.notes(&status.reasons);
+            reasons(html, status.verdict, &status.reasons);
         }
         facts(html, status);
-        calendar(html, &runs, since, now.date_naive());
-        list(html, &runs);
+        if status.verdict != Verdict::NotRun {
+            calendar(html, &runs, since, now.date_naive());
+            list(html, &runs);
+        }
     });
 }
 
 fn finding(status: &Status) -> String {
-    let newest = status.newest.zip(status.age).map(|(newest, age)| format!(": {newest} is {}", age.in_words()));
-    let verdict = status.verdict.as_str();
+    let verdict = status.verdict.in_words();
     let verdict = format!("{}{}", verdict[..1].to_uppercase(), &verdict[1..]);
-    format!("{verdict}{}", newest.unwrap_or_default())
+    let age = status.age.map_or_else(String::new, |age| format!(" is {}", age.in_words()));
+    status.newest.map_or_else(|| verdict.clone(), |newest| format!("{verdict}: the newest date {newest}{age}"))
 }
 
 fn facts(html: &mut Html, status: &Status) {
@@ -164,8 +201,10 @@ fn facts(html: &mut Html, status: &Status) {
         for (name, outcome) in [("Success", Outcome::Success), ("Failure", Outcome::Failure), ("Later", Outcome::Later)]
         {
             if let Some(run) = status.last(outcome) {
-                let reason = run.reason().map_or_else(String::new, |reason| format!(": {reason}"));
-                html.fact(name, format!("{}{reason}", to_minute(run.ended_at)));
+                html.element("div", &[], |html| {
+                    html.leaf("dt", &[], name);
+                    html.element("dd", &[], |html| ended(html, &to_minute(run.ended_at), run.reason()));
+                });
             }
         }
         if let Some(running) = &status.running {
@@ -182,6 +221,15 @@ fn facts(html: &mut Html, status: &Status) {
         }
         html.fact("Disk", bytes(status.versions.1));
     });
+}
+
+/// How or when a run ended, and why.
+fn ended(html: &mut Html, what: impl Display, reason: Option<String>) {
+    html.text(what);
+    if let Some(reason) = reason {
+        html.text(": ");
+        breakable(html, &reason);
+    }
 }
 
 /// A square per day, in columns of weeks; the worst outcome of a day counts.
@@ -201,7 +249,7 @@ fn calendar(html: &mut Html, runs: &[&RunRecord], since: NaiveDate, today: Naive
             count_of(runs.len() as u64, "run", "runs"),
             count_of(outcomes.len() as u64, "day", "days")
         );
-        let attributes: [(&'static str, &dyn std::fmt::Display); 6] = [
+        let attributes: [(&'static str, &dyn Display); 6] = [
             ("class", &"plot"),
             ("role", &"img"),
             ("aria-label", &label),
@@ -219,14 +267,14 @@ fn calendar(html: &mut Html, runs: &[&RunRecord], since: NaiveDate, today: Naive
                 }
                 let of_day = outcomes.get(&day).map_or(&[][..], Vec::as_slice);
                 let (class, name) = worst(of_day);
-                let attributes: [(&'static str, &dyn std::fmt::Display); 5] =
+                let attributes: [(&'static str, &dyn Display); 5] =
                     [("class", &class), ("x", &x), ("y", &y), ("width", &SIDE), ("height", &SIDE)];
                 html.element("rect", &attributes, |html| html.leaf("title", &[], format_args!("{day}: {name}")));
             }
         });
         html.element("p", &[("class", &"cut keys")], |html| {
-            for outcomes in [&[Outcome::Success][..], &[Outcome::Later], &[Outcome::Failure]] {
-                let (class, name) = worst(outcomes);
+            for outcome in Outcome::ALL {
+                let (class, name) = worst(&[outcome]);
                 html.key(class, name);
             }
         });
@@ -241,10 +289,10 @@ fn worst(outcomes: &[Outcome]) -> (&'static str, &'static str) {
             .position(|one| one == *outcome)
     }) {
         None => ("track", "no run"),
-        Some(Outcome::Success) => ("q4", "done"),
-        Some(Outcome::Later) => ("sell", "later"),
-        Some(Outcome::Failure) => ("alert", "failed"),
-        Some(Outcome::Interrupted) => ("q1", "interrupted"),
+        Some(Outcome::Success) => ("done", "done"),
+        Some(Outcome::Later) => ("later", "later"),
+        Some(Outcome::Failure) => ("failed", "failed"),
+        Some(Outcome::Interrupted) => ("interrupted", "interrupted"),
     }
 }
 
@@ -265,13 +313,7 @@ fn list(html: &mut Html, runs: &[&RunRecord]) {
         let published = run.published.as_ref();
         match column {
             0 => html.leaf("span", &[("class", &"whole")], to_minute(run.started_at)),
-            1 => {
-                html.text(worst(&[run.outcome]).1);
-                if let Some(reason) = run.reason() {
-                    html.text(": ");
-                    html.foreign(&reason);
-                }
-            }
+            1 => ended(html, worst(&[run.outcome]).1, run.reason()),
             2 => html.text(published.map(|published| group_digits(published.rows)).unwrap_or_default()),
             3 => html.text(took(Duration::try_from_secs_f64(run.seconds).unwrap_or_default())),
             _ => {
