@@ -137,7 +137,12 @@ fn all(html: &mut Html, definitions: &[&Status]) {
                     let verdict = status.verdict;
                     html.leaf("span", &[("class", &format_args!("state {}", verdict.as_str()))], verdict.in_words());
                 }
-                2 => html.text(newest(status).unwrap_or_default()),
+                2 => {
+                    if let Some(newest) = status.newest {
+                        html.leaf("span", &[("class", &"whole")], newest);
+                        html.text(status.age.map_or_else(String::new, |age| format!(", {}", age.in_words())));
+                    }
+                }
                 3 => {
                     if let Some(run) = status.runs.last() {
                         html.leaf("span", &[("class", &"whole")], to_minute(run.started_at));
@@ -152,13 +157,6 @@ fn all(html: &mut Html, definitions: &[&Status]) {
             }
         });
     });
-}
-
-fn newest(status: &Status) -> Option<String> {
-    status.newest.map(|newest| match status.age {
-        Some(age) => format!("{newest}, {}", age.in_words()),
-        None => newest.to_string(),
-    })
 }
 
 /// A section for a definition.

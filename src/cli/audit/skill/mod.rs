@@ -206,7 +206,7 @@ fn of_prices(found: &skill::Skill) -> String {
         text.push_str(&format!("          {sessions} a close of fewer than half of the tickers\n"));
     }
     for warning in &found.warnings {
-        text.push_str(&format!("          {}\n", wrap(&format!("warning: {warning}"), 12, Some(98))));
+        text.push_str(&format!("{}\n", wrap(&format!("          warning: {warning}"), 10, Some(98))));
     }
     if prices.adjusted == Some(false) {
         text.push_str("          not adjusted: returns over a split or a dividend are wrong\n");
