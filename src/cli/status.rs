@@ -70,7 +70,7 @@ impl Status {
         match overview.verdict() {
             Verdict::Fresh => Ok(()),
             Verdict::Stale | Verdict::Failing => Err(Failure::Told { code: FOUND }),
-            Verdict::Unknown => Err(Failure::Told { code: UNKNOWN }),
+            Verdict::Unknown | Verdict::NotRun => Err(Failure::Told { code: UNKNOWN }),
         }
     }
 }
@@ -127,7 +127,7 @@ fn headline(overview: &Overview) -> String {
     for of_verdict in definitions.chunk_by(|one, next| one.verdict == next.verdict) {
         if of_verdict[0].verdict != Verdict::Fresh {
             let names: Vec<String> = of_verdict.iter().map(|status| escape(&status.name).to_string()).collect();
-            write!(line, "; {}: {}", of_verdict[0].verdict.as_str(), names.join(", "))
+            write!(line, "; {}: {}", of_verdict[0].verdict.in_words(), names.join(", "))
                 .expect("a string takes any text");
         }
     }
@@ -136,7 +136,7 @@ fn headline(overview: &Overview) -> String {
 
 fn push_status(text: &mut String, status: &schedule::Status) {
     let described = status.description.as_ref().map_or_else(String::new, |it| format!(": {}", escape(it)));
-    writeln!(text, "{} is {}{described}", escape(&status.name), status.verdict.as_str())
+    writeln!(text, "{} is {}{described}", escape(&status.name), status.verdict.in_words())
         .expect("a string takes any text");
     for reason in &status.reasons {
         line(text, "because", reason);

@@ -20,7 +20,8 @@ pub struct StatusDocument {
     version: u32,
     /// When the status was taken.
     now: String,
-    /// The worst verdict: `failing`, then `stale`, then `unknown`; also `unknown` without definitions.
+    /// The worst verdict: `failing`, then `stale`, then `unknown`; also `unknown` without definitions. `not_run` counts only if
+    /// the definition was asked for by name, or if none was ever run.
     verdict: Verdict,
     /// Why it is unknown how the project is doing, a sentence each: no definitions, or a scheduler that does not work.
     reasons: Vec<String>,

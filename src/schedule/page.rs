@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bellwether::report::{Frame, Heading, Topic, figure, key, notes, section, table};
+use bellwether::report::{Frame, Heading, Topic, figure, key, section, table};
 use bellwether::text::human::{bytes, count_of, group_digits, percent, took};
 use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 use maud::{Markup, html};
@@ -14,6 +14,9 @@ use url::Url;
 
 use super::record::{Outcome, PublishedRecord, RunRecord};
 use super::status::{Overview, Status, Verdict, to_minute};
+
+/// The colors of states.
+const STATES: &str = include_str!("status.css");
 
 /// How many days of runs are shown.
 const DAYS: u64 = 90;
@@ -63,6 +66,7 @@ pub fn page(overview: &Overview, links: Links<'_>) -> String {
         title: "Status",
         kind: "status",
         heading: &overview.heading(),
+        style: STATES,
         script: "",
         reload: Some(REFRESH),
         foot: "This page reloads itself every minute, and loads nothing else.",
@@ -85,7 +89,8 @@ fn head(overview: &Overview) -> Markup {
         p.lede { "As of " (to_minute(overview.now)) }
         dl.figures {
             @for verdict in Verdict::ALL {
-                div { dt { (verdict_of(verdict)) } dd { (group_digits(count(verdict) as u64)) } }
+                @let class = if count(verdict) == 0 { "" } else { verdict.as_str() };
+                div { dt { (verdict.in_words()) } dd class=(class) { (group_digits(count(verdict) as u64)) } }
             }
             (fact("on disk", &bytes(overview.disk.total())))
         }
@@ -97,13 +102,27 @@ fn head(overview: &Overview) -> Markup {
                 (fact("scheduler", &format!("running since {since}, last look {last}")))
             }
         }
-        (notes(&overview.reasons))
+        (reasons(Verdict::Unknown, &overview.reasons))
     }
 }
 
-/// A verdict in its colour.
-fn verdict_of(verdict: Verdict) -> Markup {
-    html! { span class={ "state " (verdict.as_str()) } { (verdict.as_str()) } }
+/// Why something is as it is, in the color of its state.
+fn reasons(verdict: Verdict, reasons: &[String]) -> Markup {
+    html! {
+        @if !reasons.is_empty() {
+            ul class={ "notes " (verdict.as_str()) } { @for reason in reasons { li { (breakable(reason)) } } }
+        }
+    }
+}
+
+/// Text that may quote the service. Paths and addresses in it may be broken after any of their parts.
+fn breakable(text: &str) -> Markup {
+    html! { bdi { @for part in text.split_inclusive(['/', '?', '&', '=', '_']) { (part) wbr; } } }
+}
+
+/// How or when a run ended, and why.
+fn ended(what: &str, reason: Option<String>) -> Markup {
+    html! { (what) @if let Some(reason) = reason { ": " (breakable(&reason)) } }
 }
 
 /// A table of all definitions, the worst first.
@@ -113,8 +132,8 @@ fn all(definitions: &[&Status]) -> Markup {
         let last = status.runs.last().map(|run| (to_minute(run.started_at), worst(&[run.outcome]).1));
         vec![
             html! { a href={ "#" (status.name) } { (status.name) } },
-            verdict_of(status.verdict),
-            html! { (newest(status).unwrap_or_default()) },
+            html! { span class={ "state " (status.verdict.as_str()) } { (status.verdict.in_words()) } },
+            newest(status),
             html! { @if let Some((started, outcome)) = last { span.whole { (started) } ", " (outcome) } },
             html! { span.whole { (status.next.map(to_minute).unwrap_or_default()) } },
         ]
@@ -122,11 +141,13 @@ fn all(definitions: &[&Status]) -> Markup {
     section(&Topic::new("definitions", "Definitions", "", Vec::new()), &table("wide", &columns, rows))
 }
 
-fn newest(status: &Status) -> Option<String> {
-    status.newest.map(|newest| match status.age {
-        Some(age) => format!("{newest}, {}", age.in_words()),
-        None => newest.to_string(),
-    })
+fn newest(status: &Status) -> Markup {
+    html! {
+        @if let Some(newest) = status.newest {
+            span.whole { (newest.to_string()) }
+            @if let Some(age) = status.age { ", " (age.in_words()) }
+        }
+    }
 }
 
 /// A section for a definition.
@@ -140,19 +161,21 @@ fn definition(status: &Status, now: DateTime<Utc>, links: Links<'_>) -> Markup {
         ..Topic::new(&status.name, &status.name, finding(status), status.description.iter().cloned().collect())
     };
     let body = html! {
-        @if status.verdict != Verdict::Fresh { (notes(&status.reasons)) }
+        @if status.verdict != Verdict::Fresh { (reasons(status.verdict, &status.reasons)) }
         (facts(status))
-        (calendar(&runs, since, now.date_naive()))
-        (list(&runs))
+        @if status.verdict != Verdict::NotRun {
+            (calendar(&runs, since, now.date_naive()))
+            (list(&runs))
+        }
     };
     section(&topic, &body)
 }
 
 fn finding(status: &Status) -> String {
-    let newest = status.newest.zip(status.age).map(|(newest, age)| format!(": {newest} is {}", age.in_words()));
-    let verdict = status.verdict.as_str();
+    let verdict = status.verdict.in_words();
     let verdict = format!("{}{}", verdict[..1].to_uppercase(), &verdict[1..]);
-    format!("{verdict}{}", newest.unwrap_or_default())
+    let age = status.age.map_or_else(String::new, |age| format!(" is {}", age.in_words()));
+    status.newest.map_or_else(|| verdict.clone(), |newest| format!("{verdict}: the newest date {newest}{age}"))
 }
 
 fn facts(status: &Status) -> Markup {
@@ -165,8 +188,7 @@ fn facts(status: &Status) -> Markup {
             }
             @for (name, outcome) in outcomes {
                 @if let Some(run) = status.last(outcome) {
-                    @let reason = run.reason().map_or_else(String::new, |reason| format!(": {reason}"));
-                    (fact(name, &format!("{}{reason}", to_minute(run.ended_at))))
+                    div { dt { (name) } dd { (ended(&to_minute(run.ended_at), run.reason())) } }
                 }
             }
             @if let Some(running) = &status.running { (fact("Running", &running.to_string())) }
@@ -201,7 +223,7 @@ fn calendar(runs: &[&RunRecord], since: NaiveDate, today: NaiveDate) -> Markup {
             }
         }
         p.cut.keys {
-            @for outcome in [Outcome::Success, Outcome::Later, Outcome::Failure] {
+            @for outcome in Outcome::ALL {
                 @let (class, name) = worst(&[outcome]);
                 (key(class, name))
             }
@@ -219,10 +241,10 @@ fn worst(outcomes: &[Outcome]) -> (&'static str, &'static str) {
             .position(|one| one == *outcome)
     }) {
         None => ("track", "no run"),
-        Some(Outcome::Success) => ("q4", "done"),
-        Some(Outcome::Later) => ("sell", "later"),
-        Some(Outcome::Failure) => ("alert", "failed"),
-        Some(Outcome::Interrupted) => ("q1", "interrupted"),
+        Some(Outcome::Success) => ("done", "done"),
+        Some(Outcome::Later) => ("later", "later"),
+        Some(Outcome::Failure) => ("failed", "failed"),
+        Some(Outcome::Interrupted) => ("interrupted", "interrupted"),
     }
 }
 
@@ -242,7 +264,7 @@ fn list(runs: &[&RunRecord]) -> Markup {
         let published = run.published.as_ref();
         vec![
             html! { span.whole { (to_minute(run.started_at)) } },
-            html! { (worst(&[run.outcome]).1) @if let Some(reason) = run.reason() { ": " bdi { (reason) } } },
+            ended(worst(&[run.outcome]).1, run.reason()),
             html! { (published.map(|published| group_digits(published.rows)).unwrap_or_default()) },
             html! { (took(Duration::try_from_secs_f64(run.seconds).unwrap_or_default())) },
             html! { (published.and_then(PublishedRecord::rewritten_share).map(percent).unwrap_or_default()) },

@@ -1,4 +1,4 @@
-//! How each definition is doing: fresh, stale, failing, or unknown.
+//! How each definition is doing: fresh, stale, failing, unknown, or not run yet.
 //!
 //! Everything comes from files: the published versions, the seals of the archive, the journal of runs and what schedulers
 //! remember and saw. What they do not say is not assumed: without them a definition is unknown. Asking changes nothing.
@@ -48,7 +48,7 @@ pub struct Folders {
 
 /// How a definition is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// Its newest date is recent, and its last run succeeded.
     Fresh,
@@ -56,25 +56,34 @@ pub enum Verdict {
     Stale,
     /// Its last run failed.
     Failing,
-    /// There is nothing to judge it by, or what there is cannot be read.
+    /// There is nothing to judge it by although it was run, or what there is cannot be read.
     Unknown,
+    /// It was never run, and no run is overdue, such as an example.
+    NotRun,
 }
 
 impl Verdict {
     /// Every verdict.
-    pub const ALL: [Self; 4] = [Self::Fresh, Self::Stale, Self::Failing, Self::Unknown];
+    pub const ALL: [Self; 5] = [Self::Fresh, Self::Stale, Self::Failing, Self::Unknown, Self::NotRun];
 
-    /// Every verdict, the worst first: data that is known to be bad is worse than what is not known.
-    const WORST_FIRST: [Self; 4] = [Self::Failing, Self::Stale, Self::Unknown, Self::Fresh];
+    /// Every verdict in the order of a list: data that is known to be bad is worse than what is not known, and what was never
+    /// run comes last.
+    const WORST_FIRST: [Self; 5] = [Self::Failing, Self::Stale, Self::Unknown, Self::Fresh, Self::NotRun];
 
-    /// Its name.
+    /// Its name in files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Fresh => "fresh",
             Self::Stale => "stale",
             Self::Failing => "failing",
             Self::Unknown => "unknown",
+            Self::NotRun => "not_run",
         }
+    }
+
+    /// Its name for people.
+    pub fn in_words(self) -> &'static str {
+        if self == Self::NotRun { "not run yet" } else { self.as_str() }
     }
 }
 
@@ -87,6 +96,8 @@ pub struct Overview {
     pub reasons: Vec<String>,
     /// The definitions, by name.
     pub definitions: Vec<Status>,
+    /// Whether they were asked for by name.
+    pub are_named: bool,
     /// What the scheduler last saw; none if none is running.
     pub scheduler: Option<LookRecord>,
     /// What takes the room.
@@ -199,29 +210,36 @@ impl Overview {
         let disk = Disk::of(&folders.data, &folders.archive);
         let Shared { archives, scheduler, .. } = shared;
         let prunable = prunable(folders, archives.all());
-        Ok(Self { now, reasons, definitions, scheduler, disk, free: free_space(&folders.data), prunable })
+        let (are_named, free) = (!names.is_empty(), free_space(&folders.data));
+        Ok(Self { now, reasons, definitions, are_named, scheduler, disk, free, prunable })
+    }
+
+    fn count(&self, verdict: Verdict) -> usize {
+        self.definitions.iter().filter(|status| status.verdict == verdict).count()
     }
 
     /// The worst of the verdicts, where stale and failing data come first; `Unknown` if there are no definitions, or the
-    /// scheduler does not work.
+    /// scheduler does not work. What was never run counts if it was asked for by name, or if nothing was.
     pub fn verdict(&self) -> Verdict {
-        let has = |verdict: Verdict| self.definitions.iter().any(|status| status.verdict == verdict);
-        let worst = Verdict::WORST_FIRST.into_iter().find(|verdict| has(*verdict));
-        let fresh = if self.reasons.is_empty() { Verdict::Fresh } else { Verdict::Unknown };
-        worst.filter(|verdict| *verdict != Verdict::Fresh).unwrap_or(fresh)
+        let bad = [Verdict::Failing, Verdict::Stale, Verdict::Unknown].into_iter().find(|it| self.count(*it) > 0);
+        match bad {
+            Some(bad) => bad,
+            None if !self.reasons.is_empty() => Verdict::Unknown,
+            None if self.count(Verdict::NotRun) == 0 => Verdict::Fresh,
+            None if self.are_named || self.count(Verdict::Fresh) == 0 => Verdict::NotRun,
+            None => Verdict::Fresh,
+        }
     }
-}
 
-impl Overview {
-    /// How all are doing together: `2 of 3 fresh`.
+    /// How those that were run are doing together: `2 of 3 fresh`.
     pub fn heading(&self) -> String {
-        let all = self.definitions.len() as u64;
-        let fresh = self.definitions.iter().filter(|status| status.verdict == Verdict::Fresh).count() as u64;
-        match all {
-            0 => "No definitions".to_owned(),
-            _ if fresh == all && !self.reasons.is_empty() => "All fresh, but the scheduler does not work".to_owned(),
-            _ if fresh == all => "All fresh".to_owned(),
-            _ => format!("{} of {} fresh", group_digits(fresh), group_digits(all)),
+        let fresh = self.count(Verdict::Fresh);
+        match self.definitions.len() - self.count(Verdict::NotRun) {
+            0 if self.definitions.is_empty() => "No definitions".to_owned(),
+            0 => "Nothing has run yet".to_owned(),
+            all if fresh == all && !self.reasons.is_empty() => "All fresh, but the scheduler does not work".to_owned(),
+            all if fresh == all => "All fresh".to_owned(),
+            all => format!("{} of {} fresh", group_digits(fresh as u64), group_digits(all as u64)),
         }
     }
 
@@ -347,6 +365,10 @@ impl Shared<'_> {
             }
             (Some(_), _) => {}
             (None, _) if status.rows[0].is_none() => {
+                let was_run = !status.runs.is_empty() || status.running.is_some() || status.fetched_at.is_some();
+                if !was_run && status.reasons.is_empty() {
+                    status.verdict = Verdict::NotRun;
+                }
                 status.reasons.push("no version has been published".to_owned());
                 return;
             }

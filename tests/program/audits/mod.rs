@@ -2,6 +2,7 @@
 
 mod diff;
 mod leak;
+mod prices;
 mod quality;
 mod renames;
 mod revisions;

@@ -70,7 +70,7 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
         ("limit", "fresh", 0, ""),
         ("stale", "stale", 3, "3 trading days"),
         ("failing", "failing", 3, " with status 403"),
-        ("unrun", "unknown", 5, "no version has been published"),
+        ("unrun", "not_run", 5, "no version has been published"),
         ("broken", "unknown", 5, "no service"),
     ] {
         let printed = as_json(&place, &[name], code);
@@ -81,7 +81,7 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
         assert!(reason.is_empty() || reasons[0].as_str().unwrap().contains(reason), "{one}");
     }
     assert_eq!(as_json(&place, &[], 3)["definitions"].as_array().unwrap().len(), 6);
-    assert_eq!(as_json(&place, &["fresh", "unrun"], 5)["verdict"], "unknown");
+    assert_eq!(as_json(&place, &["fresh", "unrun"], 5)["verdict"], "not_run");
     let fresh = &as_json(&place, &["fresh"], 0)["definitions"][0];
     assert_eq!((&fresh["rows"], &fresh["tickers"], &fresh["versions"]), (&1.into(), &1.into(), &1.into()));
     assert_eq!(fresh["newest_date"], Utc::now().date_naive().to_string());
@@ -92,10 +92,13 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
     );
     // A line for all, then each of them, the worst first.
     let text = status(&place, &[]).failed_with(3).stdout;
-    assert!(text.starts_with("2 of 6 fresh; failing: failing; stale: stale; unknown: broken, unrun\n\n"), "{text}");
+    assert!(
+        text.starts_with("2 of 5 fresh; failing: failing; stale: stale; unknown: broken; not run yet: unrun\n\n"),
+        "{text}"
+    );
     let named = text.lines().filter(|line| line.contains(" is ") && !line.starts_with(' '));
     let names: Vec<&str> = named.filter_map(|line| line.split(' ').next()).collect();
-    assert_eq!(names, ["failing", "stale", "broken", "unrun", "fresh", "limit"], "{text}");
+    assert_eq!(names, ["failing", "stale", "broken", "fresh", "limit", "unrun"], "{text}");
     let text = status(&place, &["fresh"]).expect_success().stdout;
     assert!(text.starts_with("fresh is fresh\n") && text.contains(", up to date\n"), "{text}");
     let text = status(&place, &["failing"]).failed_with(3).stdout;
@@ -104,6 +107,30 @@ fn fresh_stale_failing_and_unknown_each_have_an_exit_code_and_a_reason() {
         "{text}"
     );
     status(&place, &["nothing"]).failed_with(2);
+}
+
+#[test]
+fn examples_that_nobody_ran_leave_the_status_of_the_others_alone() {
+    let (place, service) = (Place::new(), service());
+    define(&place, "example", &service, "");
+    define(&place, "scheduled", &service, "[schedule]\ncron = \"@yearly\"\n");
+    // Nothing was run: nothing can be told.
+    assert_eq!(as_json(&place, &[], 5)["verdict"], "not_run");
+    let text = status(&place, &[]).failed_with(5).stdout;
+    assert!(
+        text.starts_with("Nothing has run yet; not run yet: example, scheduled\n\nexample is not run yet\n"),
+        "{text}"
+    );
+    define(&place, "fresh", &service, "");
+    run(&place, "fresh").expect_success();
+    assert_eq!(as_json(&place, &[], 0)["verdict"], "fresh");
+    let text = status(&place, &[]).expect_success().stdout;
+    assert!(text.starts_with("All fresh; not run yet: example, scheduled\n\n"), "{text}");
+    // Who asks for one by its name wants data of it.
+    assert_eq!(as_json(&place, &["fresh", "example"], 5)["verdict"], "not_run");
+    // One whose archive or journal was there before is not one that nobody ran.
+    fs::remove_dir_all(place.file("output/datasets")).unwrap();
+    assert_eq!(as_json(&place, &["fresh"], 5)["verdict"], "unknown");
 }
 
 #[test]
@@ -218,6 +245,8 @@ fn the_status_page_is_self_contained_and_matches_the_journal() {
     let (place, service) = (Place::new(), service());
     define(&place, "fresh", &service, "");
     define(&place, "stale", &service, "");
+    define(&place, "an-example-that-nobody-has-run-yet", &service, "");
+    place.define("broken", "[signals]\n");
     for name in ["fresh", "fresh", "stale"] {
         run(&place, name).expect_success();
     }
@@ -226,7 +255,8 @@ fn the_status_page_is_self_contained_and_matches_the_journal() {
     let line = fs::read_to_string(&journal).unwrap();
     let mut record: Value = serde_json::from_str(&line).unwrap();
     record["outcome"] = "failure".into();
-    record["reasons"] = vec!["<script>alert(1)</script>\u{202e}"].into();
+    record["reasons"] =
+        vec!["<script>alert(1)</script>\u{202e} in /a/path/of/many/parts/that/fits/on/no/line.parquet"].into();
     fs::write(&journal, format!("{record}\n{{\"cut off")).unwrap();
     fs::write(place.file("status.html"), "mine").unwrap();
     let refused = status(&place, &["--html", "status.html"]).failed_with(1).stderr;
@@ -238,7 +268,7 @@ fn the_status_page_is_self_contained_and_matches_the_journal() {
     place.run(["report", "fresh"]).expect_success();
     status(&place, &["--html", "status.html", "--force"]).failed_with(3);
     let page = fs::read_to_string(place.file("status.html")).unwrap();
-    assert!(page.contains("1 of 2 fresh") && !page.contains("<script>alert") && !page.contains('\u{202e}'), "{page}");
+    assert!(page.contains("1 of 3 fresh") && !page.contains("<script>alert") && !page.contains('\u{202e}'), "{page}");
     assert_eq!(page.matches("data-head=\"Started\"").count(), 3);
     let report = format!("file://{}", place.path().canonicalize().unwrap().join("output/reports/fresh.html").display());
     assert!(page.contains(&report), "{report}");

@@ -23,6 +23,8 @@ pub struct Frame<'a> {
     pub kind: &'static str,
     /// Its heading.
     pub heading: &'a str,
+    /// What it adds to the style of every page.
+    pub style: &'static str,
     /// Its script, which shows the values of plots; empty if it has none.
     pub script: &'static str,
     /// How often it reloads itself, if it does.
@@ -67,18 +69,19 @@ pub enum Heading {
 impl Frame<'_> {
     /// A whole page.
     pub fn page(&self, head: &Markup, main: &Markup) -> String {
-        let Self { title, kind, heading, script, reload, foot } = self;
+        let Self { title, kind, heading, style, script, reload, foot } = self;
+        let style = format!("{STYLE}{style}");
         let page = html! {
             (DOCTYPE)
             html lang="en" {
                 head {
                     meta charset="utf-8";
-                    meta http-equiv="Content-Security-Policy" content=(policy(script));
+                    meta http-equiv="Content-Security-Policy" content=(policy(&style, script));
                     meta name="referrer" content="no-referrer";
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     @if let Some(reload) = reload { meta http-equiv="refresh" content=(reload.as_secs()); }
                     title { (title) " · Bellwether" }
-                    style { (PreEscaped(STYLE)) }
+                    style { (PreEscaped(&style)) }
                 }
                 body {
                     header {
@@ -100,8 +103,8 @@ impl Frame<'_> {
 }
 
 /// The Content-Security-Policy for a page with the style and one script: nothing else is loaded or run.
-fn policy(script: &str) -> String {
-    let [style, script] = [STYLE, script].map(|text| base64(&Sha256::digest(text.as_bytes())));
+fn policy(style: &str, script: &str) -> String {
+    let [style, script] = [style, script].map(|text| base64(&Sha256::digest(text.as_bytes())));
     format!(
         "default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; base-uri 'none'; form-action 'none'"
     )

@@ -70,6 +70,7 @@ impl Report {
             title: &self.identity.name,
             kind: "dataset report",
             heading: &self.identity.name,
+            style: "",
             script: SCRIPT,
             reload: None,
             foot: "This page is self-contained and loads nothing from the network. Hover over a plot, or focus it with Tab and \

@@ -219,6 +219,9 @@ fn of_prices(found: &skill::Skill) -> String {
         let sessions = count_of(prices.thin_sessions, "session has", "sessions have");
         text.push_str(&format!("          {sessions} a close of fewer than half of the tickers\n"));
     }
+    for warning in &found.warnings {
+        text.push_str(&format!("{}\n", wrap(&format!("          warning: {warning}"), 10, Some(98))));
+    }
     if prices.adjusted == Some(false) {
         text.push_str("          not adjusted: returns over a split or a dividend are wrong\n");
     }

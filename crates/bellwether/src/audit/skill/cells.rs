@@ -252,19 +252,17 @@ pub(super) struct AllCells {
     pub(super) pairs: Vec<PairCells>,
     /// By days from the first session: signals with a complete horizon, and those of them without a price.
     pub(super) by_day: Vec<[u32; 2]>,
-    /// Some tickers without any price.
-    pub(super) unknown: BTreeSet<Ticker>,
+    /// The tickers with signals, and the newest date of these.
+    pub(super) tickers: BTreeSet<Ticker>,
+    pub(super) newest: Option<Day>,
     /// The first day on which a horizon of a published signal is over that is not yet.
     pub(super) next_end: Option<Day>,
 }
 
-/// The number of tickers without a price that are named.
-const NAMED: usize = 5;
-
 impl AllCells {
     pub(super) fn new() -> Self {
         let pairs = vec![PairCells::default(); Period::COUNT * Regime::ALL.len()];
-        Self { pairs, by_day: Vec::new(), unknown: BTreeSet::new(), next_end: None }
+        Self { pairs, by_day: Vec::new(), tickers: BTreeSet::new(), newest: None, next_end: None }
     }
 
     pub(super) fn add(&mut self, other: Self) {
@@ -275,10 +273,8 @@ impl AllCells {
         for (sum, counts) in self.by_day.iter_mut().zip(other.by_day) {
             *sum = [sum[0] + counts[0], sum[1] + counts[1]];
         }
-        self.unknown.extend(other.unknown);
-        while self.unknown.len() > NAMED {
-            self.unknown.pop_last();
-        }
+        self.tickers.extend(other.tickers);
+        self.newest = self.newest.max(other.newest);
         self.next_end = [self.next_end, other.next_end].into_iter().flatten().min();
     }
 
@@ -442,6 +438,7 @@ impl Intake<'_> {
             }
             series.found.counts.all += 1;
             let day = date.div_euclid(MICROS_PER_DAY);
+            all.newest = all.newest.max(Some(day as Day));
             if series.prices.is_of_another(day as Day) {
                 series.found.counts.without_id += 1;
                 continue;
@@ -457,8 +454,8 @@ impl Intake<'_> {
             dates.push([date, observed.dates.value(rows.start)]);
         }
         self.add_day(&mut series, of_day, (&mut said, &dates), all);
-        if !self.prices.know(ticker) {
-            all.unknown.insert(ticker.clone());
+        if series.found.counts.all > 0 {
+            all.tickers.insert(ticker.clone());
         }
         all.pairs[pair(of.0, of.1)].add(series.found);
     }

@@ -126,6 +126,8 @@ pub struct Skill {
     pub from: Option<DateTime<Utc>>,
     /// The prices.
     pub prices: PriceSummary,
+    /// What looks wrong with the prices, a sentence each.
+    pub warnings: Vec<String>,
     /// How long after its date a live signal was first seen at the latest.
     pub live_within: DayCount,
     /// The sessions from the date of a backfilled cell to its entry.
@@ -248,9 +250,11 @@ pub(crate) fn skill(
     let all = cells_since(None)?;
     let mut signals = SignalCounts::default();
     all.pairs.iter().for_each(|pair| signals += pair.counts);
+    let newest = all.newest.map(|day| day.min(prices::number(subject.view().as_of().date_naive())));
+    let warnings = prices::check(prices, &rules.sessions, &all.tickers, newest)?;
     let worst_day = worst_day(&all, prices);
     if rules.when_missing == WhenMissing::Refuse {
-        refuse_unpriced(&all, &signals, worst_day)?;
+        refuse_unpriced(&all, &signals, worst_day, prices)?;
     }
     let measured_from = all.next_end.filter(|_| signals.measured_live == 0).map(date);
     let first_published = all.first_published().map(|day| prices.sessions()[0] + Day::from(day));
@@ -289,6 +293,7 @@ pub(crate) fn skill(
         as_of: subject.view().as_of(),
         from: rules.from,
         prices: prices.summary.clone(),
+        warnings,
         live_within: rules.live_within,
         lag_sessions: rules.lag,
         verdict: Vec::new(),
@@ -416,14 +421,15 @@ fn worst_day(all: &AllCells, prices: &Prices) -> Option<WorstDay> {
     Some(WorstDay { day, signals: counts[0].into(), without_price: counts[1].into() })
 }
 
-fn refuse_unpriced(all: &AllCells, counts: &SignalCounts, worst: Option<WorstDay>) -> Result<()> {
+fn refuse_unpriced(all: &AllCells, counts: &SignalCounts, worst: Option<WorstDay>, prices: &Prices) -> Result<()> {
     let signals = counts.measured + counts.without_price;
     if counts.without_price as f64 <= MOST_UNPRICED * signals as f64 {
         return Ok(());
     }
     let of_day = |worst: WorstDay| format!("{} with {} of {}", worst.day, worst.without_price, worst.signals);
     let worst = worst.map_or_else(String::new, of_day);
-    let mut examples: Vec<String> = all.unknown.iter().map(|ticker| format!("`{ticker}`")).collect();
+    let unknown = all.tickers.iter().filter(|ticker| !prices.know(ticker)).take(5);
+    let mut examples: Vec<String> = unknown.map(|ticker| format!("`{ticker}`")).collect();
     if examples.is_empty() {
         examples.push("tickers with holes".to_owned());
     }

@@ -9,11 +9,11 @@
 //! Adjusted closes are one series whatever the name, and some vendors list all of it under the last one. So where the ticker
 //! of the day has no close, that of another ticker of the id counts, unless the file gives that one to another id then.
 
-mod files;
-mod table;
+mod checks;
+mod read;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -29,9 +29,10 @@ use crate::plan::{PriceColumns, PricesPlan};
 use crate::process::cancel::CancellationToken;
 use crate::serve::Universe;
 use crate::text::human::group_digits;
-use files::Reading;
+use read::Reading;
 
-pub(crate) use files::find;
+pub(super) use checks::check;
+pub(crate) use read::find;
 
 /// Days since 1970.
 pub(super) type Day = i32;
@@ -106,14 +107,6 @@ pub(crate) struct Prices {
     /// By ticker or id, then by session; not a number where there is none.
     closes: Vec<f64>,
     pub(super) summary: PriceSummary,
-}
-
-/// A row of a file.
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    day: Day,
-    ticker: u32,
-    close: f64,
 }
 
 impl Prices {
@@ -314,11 +307,6 @@ pub(super) fn date(day: Day) -> NaiveDate {
     let (since, days) = (NaiveDate::default(), Days::new(day.unsigned_abs().into()));
     let date = if day < 0 { since.checked_sub_days(days) } else { since.checked_add_days(days) };
     date.unwrap_or_default()
-}
-
-/// A path as it is shown.
-fn path_text(path: &Path) -> String {
-    path.display().to_string()
 }
 
 /// More than the audit holds.
