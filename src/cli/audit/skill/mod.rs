@@ -306,7 +306,7 @@ fn of_hindsight(hindsight: &Hindsight) -> String {
     let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
     let kinds: Vec<String> = kinds.map(|(count, what)| format!("{} {what}", group_digits(count))).collect();
     let mut text = format!(
-        "rewritten {} once part of the return was known: {}\n          {} agree with it, {} would by luck; p {} by date\n",
+        "rewritten {} once part of the return was known:\n          {}\n          {} agree with it, {} would by luck; p {} by date\n",
         count_of(hindsight.rewrites, "signal", "signals"),
         kinds.join(", "),
         percent(share),
