@@ -18,7 +18,7 @@ use super::typed::as_of;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
-  bellwether query demo 'select period, avg(confidence) from dataset group by period'
+  bellwether query demo \"select period, avg(confidence) from dataset group by period\"
   bellwether query demo \"select * from observations where ticker = 'XOM'\" --output xom.csv
       each value that a signal of XOM had, and when it was known")]
 pub(super) struct Query {

@@ -126,7 +126,7 @@ fn a_report_is_opened_in_the_browser() {
     let opened = fs::read_to_string(opened).expect("the browser was started");
     assert_eq!(printed, "report    output/reports/demo.html\n");
     assert_eq!(fs::canonicalize(place.file("output/reports/demo.html")).unwrap().to_str(), Some(&*opened));
-    assert!(fs::read_to_string(&opened).unwrap().starts_with("<!doctype html>"));
+    assert!(fs::read_to_string(&opened).unwrap().starts_with("<!DOCTYPE html>"));
     let missing = Outcome::of(place.command(["report", "demo", "--open"]).env("BROWSER", "/nowhere/browser"))
         .failed_with(1)
         .stderr;

@@ -18,12 +18,10 @@ fn the_commands_used_most_answer_at_once_on_the_archive_of_the_demo() {
     let definition = Path::new(env!("CARGO_MANIFEST_DIR")).join("pipelines/demo.toml");
     place.define("demo", &std::fs::read_to_string(definition).expect("the demo"));
     place.run(["run", "demo", "-q"]).expect_success();
-    let commands: [&[&str]; 8] = [
+    let commands: [&[&str]; 6] = [
         &["check", "demo"],
         &["doctor", "demo"],
         &["show", "demo"],
-        &["report", "--text", "demo"],
-        &["report", "demo"],
         &["list", "datasets"],
         &["list", "runs"],
         &["status"],

@@ -45,8 +45,8 @@ fn two_days() -> Place {
     for number in [1, 2] {
         day.store(number, Ordering::SeqCst);
         let source = format!("[source]\n{}", service.source());
-        let rest = "[signals]\nsectors = \"energy\"\n[join]\nwindows = \"7d\"\n[checks]\nrejects = 1.0\nrewritten = 1.0\n\
-                    rewritten_series = 1.0\n";
+        let rest = "[signals]\nsectors = \"energy\"\n[join]\nwindows = \"7d\"\n[rejects]\nmax_share = 1.0\n\
+                    [checks]\nrewritten = 1.0\nrewritten_series = 1.0\n";
         place.define("it", &format!("{source}{rest}"));
         place.run(["run", "it", "-q"]).expect_success();
     }
@@ -103,7 +103,7 @@ fn what_cannot_be_answered_says_what_there_is() {
         assert!(!shown.contains("root:"), "{shown}");
     }
     let table = place.run(["query", "it", "select ticker, confidence from dataset order by ticker, date limit 2"]);
-    assert_eq!(table.expect_success().stdout, "ticker  confidence\nAAA       0.500000\nAAA       9.500000\n");
+    assert_eq!(table.expect_success().stdout, "ticker  confidence\nAAA            0.5\nAAA            9.5\n");
 }
 
 #[test]

@@ -1,10 +1,5 @@
 //! The numbers that other tools and papers publish.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, also outside of the function that is marked as one"
-)]
-
 use bellwether_statistics::multiple::{benjamini_hochberg, expected_best, holm};
 use bellwether_statistics::rank_correlation;
 

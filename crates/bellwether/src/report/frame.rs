@@ -246,7 +246,8 @@ mod tests {
     #[test]
     fn text_is_escaped_everywhere() {
         let hostile = "</td><script>alert(1)</script>\" onmouseover='x' & \u{0}\u{202e}";
-        let frame = Frame { title: hostile, kind: "it", heading: hostile, script: "", reload: None, foot: "" };
+        let frame =
+            Frame { title: hostile, kind: "it", heading: hostile, style: "", script: "", reload: None, foot: "" };
         let page = frame.page(&foreign(hostile), &html! { rect data-v=(hostile) {} });
         let escaped = "&lt;/td&gt;&lt;script&gt;alert(1)&lt;/script&gt;&quot; onmouseover='x' &amp; \\u0000\\u202e";
         for expected in

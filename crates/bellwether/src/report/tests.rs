@@ -149,13 +149,13 @@ fn flips_and_agreement_are_counted_in_each_series() {
 #[test]
 fn the_last_signal_of_a_series_has_the_one_before() {
     let found = numbers(&[&rows(0..2, &months(3), 2)]);
-    // The confidence of a ticker on a day is (31 ticker + day) / 100, and its signal a buy where ticker, day and pair are odd
+    // The confidence of a ticker on a day is (31 ticker + day) / 100, and its signal a sell where ticker, day and pair are odd
     // in sum.
     let latest = found.tickers[1].latest[0];
-    assert_eq!((latest.pair, latest.score, latest.before), (0, 0.33, Some(-0.32)));
+    assert_eq!((latest.pair, latest.score, latest.before), (0, -0.33, Some(0.32)));
     assert_eq!(latest.day(), Some("2021-03-04".parse().unwrap()));
     let newest: Vec<(&str, f64)> = found.newest().into_iter().map(|(ticker, latest)| (ticker, latest.score)).collect();
-    assert_eq!(newest, [("T0001", 0.33), ("T0001", -0.33), ("T0000", -0.02), ("T0000", 0.02)]);
+    assert_eq!(newest, [("T0001", -0.33), ("T0001", 0.33), ("T0000", 0.02), ("T0000", -0.02)]);
 }
 
 #[test]

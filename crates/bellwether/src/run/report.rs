@@ -246,7 +246,7 @@ pub fn latest_facts(data: &Path, name: &str) -> Option<Facts> {
 
 /// The facts of a version in a folder.
 fn facts_of(folder: &Path) -> Result<Facts> {
-    Ok(Facts::from_json(&export::facts(folder)?).map_err(|reason| FileError::damage(folder, reason))?)
+    Facts::from_json(&export::facts(folder)?).map_err(|reason| FileError::damage(folder, reason).into())
 }
 
 impl Builder<'_> {

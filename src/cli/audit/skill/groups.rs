@@ -107,7 +107,7 @@ fn of_features(found: &Skill) -> impl Iterator<Item = (String, &FeatureMeasure)>
 }
 
 fn features(found: &Skill, limit: RowLimit) -> Aligned {
-    let heads = ["feature", "", "dates", "mean", "95 % interval", "p", "Holm", "BH", "given signal", "p"];
+    let heads = ["feature", "", "dates", "mean", "95 % interval", "p", "Holm", "given signal", "p"];
     let mut table = Aligned::new(2, heads);
     let measured = of_features(found).filter(|(_, measure)| measure.ranks.dates > 0);
     let row = |(name, measure): (String, &FeatureMeasure)| {

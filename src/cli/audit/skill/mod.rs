@@ -58,7 +58,7 @@ pub(super) struct Skill {
     #[arg(long, value_name = "INSTANT", value_parser = instant)]
     from: Option<DateTime<Utc>>,
 
-    /// Show further tables as well, such as the correlations by lag, one horizon after the other.
+    /// Show further tables as well.
     #[arg(long, value_name = "GROUP", value_delimiter = ',')]
     by: Vec<Grouping>,
 
@@ -245,7 +245,6 @@ fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
     let mut table = Aligned::new(2, heads);
     let row = |(pair, measure): (String, &Measure)| {
         let mut cells = correlation(pair, measure.state, &measure.ranks);
-        cells.pop();
         let within = measure.ranks.within_sectors.as_ref().and_then(|within| within.correlation);
         cells.push(within.map_or_else(none, |mean| round(mean, 4)));
         cells.push(measure.break_even.map_or_else(none, |cost| format!("{} bp", round(10_000.0 * cost, 0))));
@@ -255,13 +254,13 @@ fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
     table
 }
 
-/// The row of a rank correlation.
+/// The row of a rank correlation. The document also has the p-value of Benjamini and Hochberg.
 fn correlation(name: String, state: State, ranks: &RankMeasure) -> Vec<String> {
     let test = ranks.test.as_ref();
     let mut cells = vec![name, state.as_str().to_owned(), group_digits(ranks.dates), group_digits(ranks.windows)];
     cells.push(ranks.correlation.map_or_else(none, |mean| round(mean, 4)));
     cells.push(test.map_or_else(none, |test| interval(test.interval.lower, test.interval.upper)));
-    let p_values = [test.map(|test| test.p), ranks.p_holm, ranks.p_benjamini_hochberg];
+    let p_values = [test.map(|test| test.p), ranks.p_holm];
     cells.extend(p_values.map(|p| p.map_or_else(none, p_value)));
     cells
 }

@@ -364,13 +364,16 @@ impl Answers {
 /// sell with a confidence.
 type Said = (i64, usize, Option<f64>);
 
+/// The score of a day from each instant on at which it was another.
+type Timeline = Vec<(i64, Option<f64>)>;
+
 /// The score of a day over time, from when there first was one, and the cell that it was first published with. A vendor that
 /// writes another time of the day has taken no signal back: the cell that was published stands, or else another one.
-fn timeline(said: &mut [Said]) -> Option<(usize, Vec<(i64, Option<f64>)>)> {
+fn timeline(said: &mut [Said]) -> Option<(usize, Timeline)> {
     said.sort_by_key(|(seen, ..)| *seen);
     let published = said.iter().find(|(.., score)| score.is_some())?.1;
     let mut standing = vec![None; said.iter().map(|(_, cell, _)| cell + 1).max().unwrap_or_default()];
-    let mut timeline: Vec<(i64, Option<f64>)> = Vec::new();
+    let mut timeline = Timeline::new();
     for at_once in said.chunk_by(|one, next| one.0 == next.0) {
         at_once.iter().for_each(|(_, cell, score)| standing[*cell] = *score);
         let score: Option<f64> = standing[published].or_else(|| standing.iter().flatten().next().copied());

@@ -14,7 +14,7 @@ impl Skill {
         let lead = self.lead();
         verdict.extend(lead.map(of_today));
         verdict.extend(self.of_rewriting());
-        verdict.extend(lead.map(|pair| of_costs(pair)));
+        verdict.extend(lead.map(of_costs));
         verdict
     }
 

@@ -170,12 +170,11 @@ impl World {
         // What an honest vendor does with a name, and for how many dates more.
         let mut spells = [(0, 0_u64); NAMES];
         for date in 0..DATES {
-            for name in 0..NAMES {
+            for (name, (kind, left)) in spells.iter_mut().enumerate() {
                 let (entry, exit, score) = (date + 1, exit(date), self.scores[date][name]);
                 let evening = |session: usize| i64::from(sessions[session]) * MICROS_PER_DAY + MICROS_PER_DAY * 9 / 10;
                 let has_lost = || self.lost(date, name, entry, exit) > 0.0;
                 let luck = random.uniform();
-                let (kind, left) = &mut spells[name];
                 if *left == 0 && luck < 0.004 {
                     (*kind, *left) = ((luck * 1_000.0) as usize, (-random.uniform().ln() * 60.0).ceil() as u64);
                 }
