@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::support::program::Place;
+use crate::support::program::{Outcome, Place};
 use crate::support::python;
 use crate::support::scripted::{self, Scripted};
 
@@ -48,7 +48,7 @@ fn two_days() -> Place {
         let rest = "[signals]\nsectors = \"energy\"\n[join]\nwindows = \"7d\"\n[rejects]\nmax_share = 1.0\n\
                     [checks]\nrewritten = 1.0\nrewritten_series = 1.0\n";
         place.define("it", &format!("{source}{rest}"));
-        place.run(["run", "it", "-q"]).expect_success();
+        Outcome::of(place.command(["run", "it", "-q"]).env("BELLWETHER_API_KEY", "demo")).expect_success();
     }
     place
 }

@@ -88,7 +88,7 @@ fn any_damage_in_a_store_is_noticed_and_mended_by_a_machine_that_has_the_file() 
     let store = folder.path().join("store");
     let intact = contents(&store);
     let files = sealed_files(&store);
-    assert_eq!(files.len(), 9 + 4 + 1, "a run, a version and `latest.json`: {files:?}");
+    assert_eq!(files.len(), 9 + 3 + 1, "a run, a version and `latest.json`: {files:?}");
     for file in &files {
         for damage in DAMAGES {
             let what = format!("{damage:?} of {}", file.display());
