@@ -52,6 +52,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "today": DAYS,
     "service": TEXTS,
     "before": TEXTS,
+    "sql": [*TEXTS, (None, "it is not text")],
     "value": [*TEXTS, (None, "it is not text")],
     "layout": [("tall", "unknown layout `tall`"), ("Wide", "unknown layout `Wide`"), (None, "it is not text")],
     "missing": [("warn", "it is neither `fail` nor `ignore`"), (None, "it is not text")],
@@ -99,6 +100,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "factor": {"value": "confidence"},
     **{name: {"definition": "demo"} for name in ("check", "articles", "run", "build", "sectors", "skill", "tickers")},
     "load": {"dataset": "demo"},
+    "query": {"definition": "demo", "sql": "select 1 as one"},
 }
 
 

@@ -264,7 +264,7 @@ def test_reprs_are_short_and_show_numbers(two_days: Path) -> None:
     assert repr(bw.load("demo")).count("\n") == 0
     assert "rows" in repr(bw.load("demo")) and "demo/" in repr(bw.load("demo"))
     html = bw.load("demo")._repr_html_()
-    assert html.count("<svg") == 3 and "tickers" in html
+    assert html.count("<svg") == 1 and "tickers" in html
     assert len(repr(bw.runs()).splitlines()) < 15
     for shown in (bw.runs(), bw.datasets(), bw.revisions("demo"), bw.quality("demo")):
         assert "<table" in shown._repr_html_()

@@ -1,5 +1,6 @@
 """What `query` answers is what DuckDB finds in the same files. Usage: check_query.py PROGRAM FOLDER ARCHIVE DATASET"""
 
+import datetime
 import json
 import subprocess
 import sys
@@ -10,8 +11,9 @@ program, folder, archive, dataset = sys.argv[1:5]
 duckdb.sql("set timezone = 'UTC'")
 files = f"{archive}/*=*"
 told = f"""
-    select ticker, period, regime, date, signal, confidence, change, observed_at as known_from,
-        lead(observed_at) over (partition by ticker, period, regime, date order by observed_at) as known_until
+    select ticker, period, regime, date, signal, confidence, change,
+        observed_at at time zone 'UTC' as known_from,
+        lead(observed_at at time zone 'UTC') over (partition by ticker, period, regime, date order by observed_at) as known_until
     from read_parquet('{files}/signals.parquet', hive_partitioning = false)
 """
 tables = {
@@ -49,11 +51,12 @@ statements = [
 def plain(value):
     if isinstance(value, float):
         return round(value, 9)
-    if hasattr(value, "isoformat"):
-        return value.isoformat().replace("+00:00", "Z").replace("T00:00:00", "").removesuffix("Z")
     if isinstance(value, str):
-        return value.replace("T00:00:00", "").removesuffix("Z")
-    return value
+        try:
+            value = datetime.datetime.fromisoformat(value.removesuffix("Z"))
+        except ValueError:
+            return value
+    return value.isoformat() if isinstance(value, datetime.datetime) else value
 
 
 compared = 0

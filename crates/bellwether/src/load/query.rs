@@ -57,7 +57,7 @@ impl Question {
         let mut engine = SQLContext::new();
         let mut columns = Vec::new();
         for name in TABLES.into_iter().filter(|name| named.iter().any(|other| other == name)) {
-            let frame = self.table(name)?;
+            let frame = with_texts(self.table(name)?)?;
             columns.push((name, frame.get_column_names_owned()));
             engine.register(name, frame.lazy());
         }
@@ -126,6 +126,18 @@ impl Question {
             }),
         }
     }
+}
+
+/// The frame with its categories as texts: the engine joins neither with the other.
+fn with_texts(mut frame: DataFrame) -> Result<DataFrame> {
+    for name in frame.get_column_names_owned() {
+        let column = frame.column(&name).map_err(Error::frame)?;
+        if matches!(column.dtype(), Type::Categorical(..)) {
+            let texts = column.cast(&Type::String).map_err(Error::frame)?;
+            frame.with_column(texts).map_err(Error::frame)?;
+        }
+    }
+    Ok(frame)
 }
 
 /// The series of the definition, as keys to join by.
