@@ -40,7 +40,7 @@ statements = [
     "select request, sum(rows) as rows from requests group by request order by request",
     "select ticker, count(*) as rejected from rejects group by ticker order by ticker",
     "select upper(title) as title, date from articles where title like 'a%' order by date, title",
-    "with t as (select ticker, confidence, row_number() over (partition by ticker order by confidence desc, date) as place "
+    "with t as (select ticker, confidence, row_number() over (partition by ticker order by confidence desc) as place "
     "from signals) select ticker, confidence from t where place = 1 order by ticker",
     "select ticker from signals union select ticker from articles order by ticker",
     "select case when confidence > 2 then 'high' else 'low' end as kind, count(*) as rows from signals group by kind order by kind",

@@ -246,7 +246,7 @@ pub fn latest_facts(data: &Path, name: &str) -> Option<Facts> {
 
 /// The facts of a version in a folder.
 fn facts_of(folder: &Path) -> Result<Facts> {
-    Facts::from_json(&export::facts(folder)?).map_err(|reason| FileError::damage(folder, reason).into())
+    Facts::from_json(&export::facts(folder)?).map_err(|reason| FileError::damage(folder, reason))
 }
 
 impl Builder<'_> {
