@@ -15,7 +15,7 @@
 //! its size; several pieces are counted at once.
 //!
 //! A run of the pipeline reads the archive anyway, and counts on the way what was rewritten since the version before
-//! ([`Counting`]): its checks look at nothing else.
+//! (`Counting`): its checks look at nothing else.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -149,7 +149,7 @@ fn changed_groups<K: fmt::Display, S: Serializer>(
     serializer.collect_map(changed.map(|(name, counts)| (name.to_string(), counts)))
 }
 
-/// Age of a cell in whole days from its date to an instant, both in UTC: one of [`AGES`].
+/// Age of a cell in whole days from its date to an instant, both in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AgeGroup(usize);
 
