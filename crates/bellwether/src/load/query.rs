@@ -1,7 +1,6 @@
 //! Questions in SQL, which Polars answers: about a dataset, and about what the archive behind it says.
 
 use std::path::PathBuf;
-
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
@@ -18,7 +17,7 @@ use crate::archive::{ListedRun, SealedRun, View};
 use crate::error::{Error, Result};
 use crate::frames::{self, batch_of, frame_of, integers, join, stacked};
 use crate::interface::{Period, Regime};
-use crate::plan::{AdHoc, NaiveRule, Plan, Vintage};
+use crate::plan::{AdHoc, Claims, NaiveRule, Plan, Vintage};
 use crate::process::cancel::CancellationToken;
 use crate::run::{archived_scope, view_of_build};
 use crate::tables::{self, Reject, RequestRecord, SeriesKey, Table};
@@ -74,14 +73,18 @@ impl Question {
 
     fn table(&self, name: &str) -> Result<DataFrame> {
         let Self { plan, datasets, archive, ad_hoc, stop } = self;
-        let is_past = ad_hoc.as_of.is_some() || ad_hoc.version.is_some();
-        match name {
-            "dataset" if is_past => {
-                return Dataset::from_archive(plan.clone(), archive, ad_hoc)?.until(stop.clone()).frame();
+        let is_latest = ad_hoc.as_of.is_none() && ad_hoc.version.is_none() && ad_hoc.claims == Claims::LeftOut;
+        let dataset = match name {
+            "dataset" if is_latest => Some(Dataset::find(datasets, &plan.name)?),
+            "dataset" => Some(Dataset::from_archive(plan.clone(), archive, ad_hoc)?),
+            "articles" => {
+                let plan = Plan { dataset: plan.dataset.of_articles(), ..plan.clone() };
+                Some(Dataset::from_archive(plan, archive, ad_hoc)?)
             }
-            "dataset" => return Dataset::find(datasets, &plan.name)?.until(stop.clone()).frame(),
-            "articles" => return Dataset::articles(plan, archive, ad_hoc.as_of)?.until(stop.clone()).frame(),
-            _ => {}
+            _ => None,
+        };
+        if let Some(dataset) = dataset {
+            return dataset.until(stop.clone()).frame();
         }
         let mut plan = plan.clone();
         ad_hoc.apply(&mut plan);
