@@ -13,7 +13,7 @@ from . import _bellwether, _html, _table, _values
 from ._errors import UsageError
 from ._progress import BellwetherWarning
 from ._table import Table, to_pandas, widened
-from ._values import Day, Definition, Include, Instant, Missing, Names, PathLike, Vintage
+from ._values import Day, Definition, Include, Instant, Missing, Names, PathLike, Prices, Stamp, Vintage
 from ._wide import Matrix, Wide
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Dataset", "load"]
 
-#: How a dataset was loaded: the dataset, the folders, the options and the part.
-Origin = tuple[str | tuple[str, str], tuple[Path, Path], _values.LoadOptions, _values.Part]
+#: How a dataset was loaded: the dataset, the folders, the options, the part, and prices.
+Origin = tuple[str | tuple[str, str], tuple[Path, Path], _values.LoadOptions, _values.Part, Any]
 
 
 @overload
@@ -42,6 +42,7 @@ def load(
     start: Day | None = None,
     end: Day | None = None,
     missing: Missing = "fail",
+    add: Names | None = None,
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Dataset: ...
@@ -61,6 +62,7 @@ def load(
     start: Day | None = None,
     end: Day | None = None,
     missing: Missing = "fail",
+    stamp: Stamp = "date",
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Wide: ...
@@ -79,6 +81,8 @@ def load(
     start: Day | None = None,
     end: Day | None = None,
     missing: Missing = "fail",
+    add: Names | None = None,
+    stamp: Stamp = "date",
     data: PathLike | None = None,
     archive: PathLike | None = None,
 ) -> Dataset | Wide:
@@ -95,15 +99,19 @@ def load(
     is read. Rows are selected by the columns of the dataset: what it has no column for is refused, and so are names that it has
     no rows of. With `missing="ignore"`, tickers without rows are left out: a universe may be wider than the dataset.
 
-    `layout="wide"` gives a matrix of dates by tickers for each period, regime and column, by name. The default columns are
-    `signal` (1 for buy, -1 for sell) and `confidence`, or those of a version that was published wide.
+    `add` names columns that a version may not have, such as `tradable_at` or `known_at`: it is built again, from its own runs.
+
+    `layout="wide"` gives a matrix of dates by tickers for each period, regime and column, by name. The default column is
+    `score`, the confidence, negative for a sell; or those of a version that was published wide. With `stamp="session"`, a row
+    is that of the session at whose close its signals can be entered, and not of their date: prices at the same index are not
+    those that a signal may know.
 
     >>> import bellwether as bw
     >>> dataset = bw.load("demo", tickers="XOM", columns=["date", "signal", "confidence"])
     >>> dataset.to_polars().columns
     ['date', 'signal', 'confidence']
-    >>> wide = bw.load("demo", layout="wide", tickers=["CVX", "XOM"])
-    >>> wide["5d-neutral/confidence"].to_pandas().columns
+    >>> wide = bw.load("demo", layout="wide", tickers=["CVX", "XOM"], stamp="session")
+    >>> wide["5d-neutral/score"].to_pandas().columns
     Index(['CVX', 'XOM'], dtype='str', name='ticker')
     """
     options: _values.LoadOptions = {
@@ -112,6 +120,10 @@ def load(
         "vintage": _values.optional_text("vintage", vintage),
         "include": _values.optional_text("include", include),
         "missing": _values.text("missing", missing),
+        "add": _values.names("add", add) or [],
+        "labels": [],
+        "lag": None,
+        "stamp": _values.text("stamp", stamp),
     }
     selectors = {"sectors": sectors, "periods": periods, "regimes": regimes}
     part = _values.part(columns, tickers, start, end, **selectors)
@@ -119,16 +131,22 @@ def load(
 
 
 def of(
-    dataset: str | tuple[str, str], folders: tuple[Path, Path], options: _values.LoadOptions, part: _values.Part
+    dataset: str | tuple[str, str],
+    folders: tuple[Path, Path],
+    options: _values.LoadOptions,
+    part: _values.Part,
+    prices: Any = None,
 ) -> Dataset | Wide:
     """A part of a dataset; without a layout, in that of its version."""
-    rows, matrices, record = _bellwether.load(dataset, folders, options, part)
+    rows, matrices, record = _bellwether.load(dataset, folders, options, part, prices)
     identity = json.loads(record)
     if (note := identity.get("note")) is not None:
         warnings.warn(note, BellwetherWarning, stacklevel=3)
     # A published version stays what it is when `latest` is another one, and a definition in another folder.
     given = identity.get("path") or identity.get("definition") or dataset
-    origin: Origin = (given, folders, options, part)
+    if (pinned := identity.get("pinned")) is not None:
+        options = {**options, "as_of": pinned}
+    origin: Origin = (given, folders, options, part, prices)
     if rows is not None:
         return Dataset(rows, identity, origin)
     return Wide(identity["name"], {name: Matrix(name, matrix) for name, matrix in matrices}, (of, origin))
@@ -136,7 +154,17 @@ def of(
 
 def of_version(name: str, data: Path) -> Dataset | Wide:
     """A published version, long or wide as it is."""
-    options: _values.LoadOptions = {"layout": None, "as_of": None, "vintage": None, "include": None, "missing": "fail"}
+    options: _values.LoadOptions = {
+        "layout": None,
+        "as_of": None,
+        "vintage": None,
+        "include": None,
+        "missing": "fail",
+        "add": [],
+        "labels": [],
+        "lag": None,
+        "stamp": None,
+    }
     return of(name, _values.folders(data, None), options, _values.part(None, None, None, None))
 
 
@@ -221,34 +249,87 @@ class Dataset(Table):
     def _is_part(self) -> bool:
         return any(value is not None for value in self._part.values())
 
-    def factor(self, value: str, *, period: str | None = None, regime: str | None = None) -> pd.Series[Any]:
+    def with_returns(
+        self, prices: Prices | None = None, *, horizons: Names = "5d", lag: int = 1, add: Names | None = None
+    ) -> Dataset:
+        """The same dataset, as it was built, with returns beside its signals: `entry_at`, and for each horizon `exit_at_5d` and
+        `return_5d`.
+
+        It is the join of `skill`: what was seen live is entered at the first close after it was known, and what was backfilled
+        at the close `lag` sessions after its date. `prices` are a frame, or files; default: those of the definition, or the
+        demo's. Returns look ahead by design: they are what a model is trained for, never what it is trained on.
+
+        >>> import bellwether as bw
+        >>> frame = bw.load("demo", periods="5d").with_returns(horizons="5d").to_pandas()
+        >>> (frame["entry_at"] > frame["date"]).all()
+        np.True_
+        """
+        given, folders, options, part, _ = self._origin
+        labels, more = _values.names("horizons", horizons) or [], _values.names("add", add) or []
+        options = {**options, "labels": labels, "lag": _values.sessions("lag", lag), "add": [*options["add"], *more]}
+        part = {**part, "columns": None}
+        dataset = of(given, folders, options, part, _values.prices("prices", prices))
+        assert isinstance(dataset, Dataset)
+        return dataset
+
+    def factor(
+        self,
+        value: str | None = None,
+        *,
+        periods: str | None = None,
+        regimes: str | None = None,
+        stamp: Stamp = "session",
+        prices: Prices | None = None,
+        lag: int = 1,
+    ) -> pd.Series[Any]:
         """A column for factor tools: a series by date and ticker, sorted, with naive dates.
+
+        The default is `score`: the confidence, negative for a sell. Each value is stamped with the session at whose close it can
+        be entered, as `skill` does it, so that a tool that trades at the price of the stamp does not look ahead. Sessions are
+        those of `prices`, or of the definition's, the demo's or the calendar; `lag` is that of signals that were backfilled.
+        `stamp="date"` keeps the vendor's dates, on whose closes nobody could trade.
 
         A signal becomes 1 for buy and -1 for sell. A dataset of several periods or regimes takes a choice.
 
         >>> import bellwether as bw
-        >>> factor = bw.load("demo").factor("confidence", period="5d", regime="neutral")
+        >>> factor = bw.load("demo").factor(periods="5d", regimes="neutral")
         >>> factor.index.names
         FrozenList(['date', 'ticker'])
         """
-        value = _values.text("value", value)
-        choices = {
-            "period": _values.optional_text("period", period),
-            "regime": _values.optional_text("regime", regime),
-        }
         names = self._identity["names"]
+        value = names["score"] if value is None else _values.text("value", value)
+        choices = {
+            "period": _values.optional_text("periods", periods),
+            "regime": _values.optional_text("regimes", regimes),
+        }
+        by_session = _values.text("stamp", stamp) == "session"
+        if not by_session and stamp != "date":
+            raise UsageError(f"stamp: `{stamp}` is neither `date` nor `session`", "choose one of them")
+        rows, session = self._rows, "entry_at"
+        if by_session and session not in self.columns:
+            given, folders, options, part, _ = self._origin
+            options = {**options, "add": [session], "lag": _values.sessions("lag", lag)}
+            part = {**part, "columns": None}
+            stamped = of(given, folders, options, part, _values.prices("prices", prices))
+            assert isinstance(stamped, Dataset)
+            rows = stamped._rows
         key = [names["date"], names["ticker"]]
-        frame = to_pandas(self._rows.factor(self._part, value, choices["period"], choices["regime"]))
+        frame = to_pandas(rows.factor(self._part, value, (choices["period"], choices["regime"]), by_session))
         for column, wanted in choices.items():
             # A dataset of one period or regime may leave out its column.
             if wanted is None and names[column] in frame.columns:
                 found = sorted(frame[names[column]].astype(str).unique())
                 if len(found) > 1:
                     what = f"the dataset has several {column}s: {', '.join(found)}"
-                    raise UsageError(what, f"choose one with `{column}=`")
+                    raise UsageError(what, f"choose one with `{column}s=`")
+        if by_session:
+            # What has no session cannot be traded. Of two dates with one session, the later one counts.
+            frame = frame.dropna(subset=[session]).sort_values(names["date"])
+            frame = frame.drop_duplicates([session, names["ticker"]], keep="last")
+            frame[names["date"]] = frame[session]
         series = frame.set_index(key)[value].sort_index()
         if value == names["signal"]:
-            return series.astype(str).map({"buy": 1, "sell": -1})
+            return series.astype(str).map({"buy": 1.0, "sell": -1.0})
         return series
 
     def _title(self) -> str:

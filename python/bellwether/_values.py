@@ -29,6 +29,7 @@ __all__ = [
     "Prices",
     "RunOptions",
     "SkillOptions",
+    "Stamp",
     "Vintage",
 ]
 
@@ -57,6 +58,7 @@ Prices = str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | ArrowStream
 
 #: Whether names without rows are an error, or left out.
 Missing = Literal["fail", "ignore"]
+Stamp = Literal["date", "session"]
 
 #: As revised, or as first published.
 Vintage = Literal["latest", "first"]
@@ -85,6 +87,10 @@ class LoadOptions(TypedDict):
     vintage: str | None
     include: str | None
     missing: str
+    add: list[str]
+    labels: list[str]
+    lag: int | None
+    stamp: str | None
 
 
 class SkillOptions(TypedDict):

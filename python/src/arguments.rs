@@ -9,7 +9,7 @@ use bellwether::definition::Layout;
 use bellwether::error::{Error, Result};
 use bellwether::interface::{Period, Regime, Unknown};
 use bellwether::load::Selection;
-use bellwether::plan::{AdHoc, Claims, Plan, Vintage};
+use bellwether::plan::{AdHoc, Added, Claims, Column, Plan, Vintage};
 use bellwether::run::{AsOf, FetchItem, Past, PastQuery};
 use bellwether::time::{self, Clock};
 use chrono::{DateTime, NaiveDate, Utc};
@@ -55,6 +55,10 @@ pub(crate) struct LoadOptions {
     vintage: Option<String>,
     include: Option<String>,
     missing: String,
+    add: Vec<String>,
+    labels: Vec<String>,
+    lag: Option<u32>,
+    stamp: Option<String>,
 }
 
 impl LoadOptions {
@@ -72,11 +76,39 @@ impl LoadOptions {
         self.layout.as_deref().map(|text| definition_value("layout", text)).transpose()
     }
 
+    /// The column that dates the rows of matrices.
+    pub(crate) fn stamp(&self) -> Result<Column> {
+        match self.stamp.as_deref() {
+            None | Some("date") => Ok(Column::Date),
+            Some("session") => Ok(Column::EntryAt),
+            Some(other) => Err(invalid("stamp", other, "it is neither `date` nor `session`", "choose one of them")),
+        }
+    }
+
+    /// Whether it has columns that a version may not have.
+    pub(crate) fn adds(&self) -> Result<bool> {
+        let stamps = self.layout()? == Some(Layout::Wide) && self.stamp()? == Column::EntryAt;
+        Ok(stamps || !self.add.is_empty() || !self.labels.is_empty())
+    }
+
     /// Which data it has; none for those of a published version.
     pub(crate) fn state(&self) -> Option<DataState> {
         let Self { as_of, vintage, include, .. } = self;
         let is_other = as_of.is_some() || vintage.is_some() || include.is_some();
         is_other.then(|| DataState { as_of: as_of.clone(), vintage: vintage.clone(), include: include.clone() })
+    }
+
+    /// The options of an ad hoc build that add columns.
+    pub(crate) fn with_added(&self, ad_hoc: AdHoc) -> Result<AdHoc> {
+        let mut add: Vec<Added> = self.add.iter().map(|text| definition_value("add", text)).collect::<Result<_>>()?;
+        if self.layout()? == Some(Layout::Wide) && self.stamp()? == Column::EntryAt {
+            add.push(Added::EntryAt);
+        }
+        let period = |text: &String| {
+            text.parse().map_err(|_| invalid("horizons", text, "it is no period", "use `1d` to `30d`, or `1m` to `6m`"))
+        };
+        let labels = self.labels.iter().map(period).collect::<Result<_>>()?;
+        Ok(AdHoc { add, labels, lag: self.lag, ..ad_hoc })
     }
 }
 
@@ -138,8 +170,8 @@ where
 
 /// The period and the regime of a factor.
 pub(crate) fn pair(selection: &mut Selection, period: Option<&str>, regime: Option<&str>) -> Result<()> {
-    choice::<Period>("period", period, &mut selection.periods)?;
-    choice::<Regime>("regime", regime, &mut selection.regimes)
+    choice::<Period>("periods", period, &mut selection.periods)?;
+    choice::<Regime>("regimes", regime, &mut selection.regimes)
 }
 
 /// Values of a closed set.

@@ -9,13 +9,14 @@ use arrow::array::{
 use arrow::datatypes::{Date32Type, SchemaRef};
 use bellwether::archive::{ListedRun, RunListing};
 use bellwether::audit;
-use bellwether::audit::skill::{PriceRows, WhenMissing};
+use bellwether::audit::skill::WhenMissing;
 use bellwether::error::{Error, Result};
 use bellwether::export::{self, ListedVersion, PublishedReader};
 use bellwether::load::Dataset;
 #[cfg(feature = "query")]
 use bellwether::load::query::Question;
 use bellwether::plan::{Claims, Plan};
+use bellwether::prices::PriceRows;
 use bellwether::project::Project;
 use bellwether::run::{
     AuditOptions, Control, DEMO_SEED, FetchItem, OfferOptions, PriceInput, ReportOptions, SkillOptions, audit_quality,
@@ -122,6 +123,18 @@ pub(crate) enum PriceArgument<'py> {
     Stream(Bound<'py, PyAny>),
 }
 
+/// The prices that an argument stands for.
+pub(crate) fn price_input(prices: Option<PriceArgument<'_>>) -> PyResult<PriceInput> {
+    Ok(match prices {
+        None => PriceInput::OfDefinition,
+        Some(PriceArgument::Files(files)) => PriceInput::Files(files.extract()?),
+        Some(PriceArgument::Stream(stream)) => {
+            let (schema, batches) = batches_of(&stream)?;
+            PriceInput::Rows(PriceRows { schema, batches })
+        }
+    })
+}
+
 /// How skill is measured, as a Python argument.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -140,14 +153,7 @@ pub(crate) fn skill(
     prices: Option<PriceArgument<'_>>,
     how: HowSkill,
 ) -> PyResult<(Rows, String, String)> {
-    let prices = match prices {
-        None => PriceInput::OfDefinition,
-        Some(PriceArgument::Files(files)) => PriceInput::Files(files.extract()?),
-        Some(PriceArgument::Stream(stream)) => {
-            let (schema, batches) = batches_of(&stream)?;
-            PriceInput::Rows(PriceRows { schema, batches })
-        }
-    };
+    let prices = price_input(prices)?;
     let when_missing = if how.allow_missing { WhenMissing::Allow } else { WhenMissing::Refuse };
     let options = SkillOptions {
         prices,

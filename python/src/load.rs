@@ -10,12 +10,13 @@ use bellwether::facts::Facts;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::{Column, Plan};
 use bellwether::report::{Axis, Step};
-use bellwether::run::FetchItem;
+use bellwether::run::{FetchItem, PriceInput};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{LoadOptions, Part};
+use crate::arguments::{DataState, LoadOptions, Part};
+use crate::ask::{PriceArgument, price_input};
 use crate::definition::DefinitionArgument;
 use crate::rows::Rows;
 use crate::{store, supervise};
@@ -54,23 +55,44 @@ pub(crate) fn load(
     folders: (PathBuf, PathBuf),
     options: LoadOptions,
     part: Part,
+    prices: Option<PriceArgument<'_>>,
 ) -> PyResult<Loaded> {
+    let prices = price_input(prices)?;
     supervise::quietly(py, move |stop| {
         let (layout, state) = (options.layout()?, options.state());
         let wanted = Wanted { selection: part.selection()?, ignores_missing: options.ignores_missing()? };
         let (data, archive) = folders;
         match dataset {
-            DefinitionArgument::Named(name) if state.is_none() => {
+            DefinitionArgument::Named(name) if state.is_none() && !options.adds()? => {
                 store::fetch_version(&name, (&data, &archive), &[], stop)?;
                 load_version(&data.join("datasets"), &name, layout, wanted, stop)
             }
             dataset => {
-                let state = state.unwrap_or_default();
+                // Columns are added to what was published: it is built again, as of its own runs.
+                let (dataset, state) = match (dataset, state) {
+                    (DefinitionArgument::Named(name), None) => {
+                        store::fetch_version(&name, (&data, &archive), &[], stop)?;
+                        let (_, recorded) = version_of(&data.join("datasets"), Some(&name))?;
+                        let pinned = Some(recorded.version.clone());
+                        (DefinitionArgument::Named(recorded.name), DataState { as_of: pinned, ..DataState::default() })
+                    }
+                    (dataset, state) => (dataset, state.unwrap_or_default()),
+                };
                 let defined = dataset.plan_or_published(&data)?;
                 let file = definition_file(&dataset, &defined);
+                let pinned = state.as_of.clone();
                 let (plan, ad_hoc, note) = state.find(defined, (&data, &archive), stop)?;
+                let ad_hoc = options.with_added(ad_hoc)?;
                 store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(ad_hoc.as_of)], stop)?;
-                load_build(plan, &archive, (&ad_hoc, note), file, layout, wanted, stop)
+                load_build(
+                    plan,
+                    &archive,
+                    (&ad_hoc, prices),
+                    (file, pinned, note),
+                    (layout, options.stamp()?),
+                    wanted,
+                    stop,
+                )
             }
         }
     })
@@ -110,7 +132,7 @@ fn load_version(
         "names": names(&dataset),
         "facts": facts(&folder),
     });
-    of_long(&dataset, layout, wanted.of(&dataset)?, &identity, stop)
+    of_long(&dataset, (layout, Column::Date), wanted.of(&dataset)?, &identity, stop)
 }
 
 /// The file of a definition that was named, which it has in any current folder.
@@ -124,22 +146,24 @@ fn definition_file(dataset: &DefinitionArgument, plan: &Plan) -> Option<PathBuf>
 fn load_build(
     plan: Plan,
     archive: &Path,
-    (ad_hoc, note): (&AdHoc, Option<String>),
-    file: Option<PathBuf>,
-    layout: Option<Layout>,
+    (ad_hoc, prices): (&AdHoc, PriceInput),
+    (file, pinned, note): (Option<PathBuf>, Option<String>, Option<String>),
+    layout: (Option<Layout>, Column),
     wanted: Wanted,
     stop: &CancellationToken,
 ) -> Result<Loaded> {
     let (name, as_of) = (plan.name.clone(), ad_hoc.as_of.map(bellwether::time::to_record));
-    let dataset = Dataset::from_archive(plan, archive, ad_hoc)?;
-    let identity = json!({ "name": name, "as_of": as_of, "names": names(&dataset), "note": note, "definition": file });
+    let dataset = Dataset::from_archive(plan, archive, ad_hoc)?.with_prices(prices);
+    let identity = json!({
+        "name": name, "as_of": as_of, "names": names(&dataset), "note": note, "definition": file, "pinned": pinned,
+    });
     of_long(&dataset, layout, wanted.of(&dataset)?, &identity, stop)
 }
 
-/// A part of a long dataset, as it is or as matrices of some columns: of signals and confidences by default.
+/// A part of a long dataset, as it is or as matrices of some columns: of scores by default.
 fn of_long(
     dataset: &Dataset,
-    layout: Option<Layout>,
+    (layout, stamp): (Option<Layout>, Column),
     selection: Selection,
     identity: &Value,
     stop: &CancellationToken,
@@ -148,19 +172,18 @@ fn of_long(
         let rows = Rows::of_dataset(dataset.select(selection)?);
         return Ok((Some(rows), Vec::new(), identity.to_string()));
     }
-    let values = selection.columns.clone().unwrap_or_else(|| {
-        [Column::Signal, Column::Confidence].map(|column| dataset.names().of(column.name()).to_owned()).into()
-    });
+    let values =
+        selection.columns.clone().unwrap_or_else(|| [dataset.names().of(Column::Score.name()).to_owned()].into());
     let values: Vec<&str> = values.iter().map(String::as_str).collect();
     let part = dataset.select(Selection { columns: None, ..selection })?;
-    let matrices = part.until(stop.clone()).matrices(&values)?;
+    let matrices = part.until(stop.clone()).matrices(&values, stamp)?;
     let held = |(name, matrix): (String, RecordBatch)| (name, Rows::in_memory(matrix.schema(), vec![matrix]));
     Ok((None, matrices.into_iter().map(held).collect(), identity.to_string()))
 }
 
 /// What the columns are called that rows are selected by, and the signal.
 fn names(dataset: &Dataset) -> Value {
-    let columns = Column::KEY.into_iter().chain([Column::Signal, Column::Sector]);
+    let columns = Column::KEY.into_iter().chain([Column::Signal, Column::Score, Column::Sector]);
     columns.map(|column| (column.name(), dataset.names().of(column.name()).to_owned())).collect()
 }
 

@@ -98,8 +98,8 @@ impl Rows {
         py: Python<'_>,
         part: Part,
         value: String,
-        period: Option<String>,
-        regime: Option<String>,
+        pair_of: (Option<String>, Option<String>),
+        is_by_session: bool,
     ) -> PyResult<Self> {
         let Source::Dataset(dataset) = &self.source else {
             return Err(PyTypeError::new_err("the rows are not those of a dataset"));
@@ -107,7 +107,7 @@ impl Rows {
         let dataset = dataset.clone();
         supervise::quietly(py, move |_| {
             let mut selection = part.selection()?;
-            pair(&mut selection, period.as_deref(), regime.as_deref())?;
+            pair(&mut selection, pair_of.0.as_deref(), pair_of.1.as_deref())?;
             let names = dataset.names();
             let index = [Column::Date, Column::Ticker].map(|column| names.of(column.name()).to_owned());
             if index.contains(&value) {
@@ -117,7 +117,8 @@ impl Rows {
             let all = dataset.select(Selection { columns: None, ..selection.clone() })?.schema();
             let of_pair = [Column::Period, Column::Regime].into_iter().filter_map(|column| names.find(column, &all));
             let of_pair = of_pair.filter(|name| *name != value).map(str::to_owned);
-            let columns = index.into_iter().chain(of_pair).chain([value.clone()]).collect();
+            let session = is_by_session.then(|| Column::EntryAt.name().to_owned());
+            let columns = index.into_iter().chain(of_pair).chain(session).chain([value.clone()]).collect();
             dataset.select(Selection { columns: Some(columns), ..selection }).map(Self::of_dataset)
         })
     }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use bellwether::disk::file::TargetFile;
 use bellwether::disk::footprint;
-use bellwether::interface::Signal;
+use bellwether::interface::{Period, Signal};
 use bellwether::load::Dataset;
-use bellwether::plan::{AdHoc, Claims, Confidence, Filter, Format, Plan, RowKind, Shape, Vintage};
+use bellwether::plan::{AdHoc, Added, Claims, Confidence, Filter, Format, Plan, RowKind, Shape, Vintage};
 use bellwether::project::Project;
 #[cfg(feature = "spark")]
 use bellwether::run::ClusterOptions;
@@ -32,7 +32,7 @@ use super::rows::{Force, name_mismatch};
 use super::store::{LocalFolders, StoreOption};
 use super::talk::data as stdout;
 use super::timings::{Recording, Timings};
-use super::typed::{as_of, definition_value, one_of, plan_of, usage};
+use super::typed::{as_of, definition_value, one_of, plan_of, service_value, usage};
 use super::wanted::WantedRows;
 use super::{interruptible, log, progress, say};
 
@@ -87,6 +87,17 @@ pub(super) struct Build {
     /// Other formats than the definition's.
     #[arg(long = "format", value_name = "FORMAT", value_delimiter = ',', value_parser = one_of::<Format>(Format::ALL.iter().map(|it| it.as_str())), help_heading = OUTPUT)]
     formats: Vec<Format>,
+
+    /// Add columns that the dataset does not have: `tradable_at`, `known_at`, `first_observed_at`.
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', value_parser = one_of::<Added>(Added::ALL.iter().map(|it| it.as_str())), hide_possible_values = true, help_heading = OUTPUT)]
+    add: Vec<Added>,
+
+    /// Add the returns over these horizons: `5d`, `1m`.
+    ///
+    /// They begin at the first close at which a signal could be entered, as those of `audit skill`, and look ahead by design.
+    /// Prices are those of `[prices]`, or the demo's.
+    #[arg(long, value_name = "HORIZON", value_delimiter = ',', value_parser = service_value::<Period>, help_heading = OUTPUT)]
+    labels: Vec<Period>,
 
     /// Write the rows to a file, or to standard output (`-`).
     ///
@@ -335,7 +346,18 @@ impl Build {
             Claims::Included => Claims::LeftOut,
             Claims::LeftOut => self.include.claims(),
         };
-        Ok(AdHoc { as_of: *as_of, version: version.clone(), vintage: self.vintage, claims, filter, formats })
+        let (add, labels) = (self.add.clone(), self.labels.clone());
+        Ok(AdHoc {
+            as_of: *as_of,
+            version: version.clone(),
+            vintage: self.vintage,
+            claims,
+            filter,
+            formats,
+            add,
+            labels,
+            lag: None,
+        })
     }
 }
 

@@ -144,11 +144,7 @@ fn tell_times(text: &mut String, dataset: &DatasetPlan) {
     if !news_delay.is_zero() {
         line(text, format_args!("news: known {} after its date", span(*news_delay)));
     }
-    match sessions.end() {
-        Some(end) => line(text, format_args!("trading days: as listed until {end}, then Monday to Friday")),
-        None if sessions.are_given() => line(text, format_args!("trading days: Monday to Friday, but for holidays")),
-        None => {}
-    }
+    line(text, format_args!("trading days: {sessions}"));
 }
 
 /// Which tickers are the same security.

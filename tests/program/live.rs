@@ -98,7 +98,11 @@ fn a_row_is_live_if_it_was_seen_in_time_with_all_that_its_features_come_from() {
     assert_eq!(backfilled_days(&place, "it", "BBB"), all, "its news was never known");
     assert_eq!(backfilled_days(&place, "some", "BBB"), [2, 3, 4, 5, 6], "its news is not asked for");
 
-    let names = ["it", "bare", "calendar", "some"];
+    // Statements count in calendar days.
+    let four = "[output]\nlive_within = \"4d\"\n";
+    define("it", &format!("[join]\nwindows = \"1d\"\n{four}"));
+    define("some", &format!("[sentiment]\ntickers = \"AAA\"\n[join]\nwindows = \"1d\"\n{four}"));
+    let names = ["it", "calendar", "some"];
     let cases: Vec<Value> = names
         .map(|name| {
             let statement = place.run(["sql", name]).expect_success().stdout;

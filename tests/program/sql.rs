@@ -109,8 +109,8 @@ fn messy_data(cases: &mut Cases, vintages: &[&[&str]]) -> Place {
     for (name, join, sentiment, rest) in [
         ("days", "lag = \"2d\"", "", "[output]\nsort = [\"date\", \"confidence\"]\n"),
         ("same", "lag = \"0d\"", "duplicates = \"keep\"", "[filter]\nsignal = \"sell\"\nmin_confidence = 0.3\n"),
-        ("trading", "lag = \"3 trading days\"", "", "[filter]\nfrom = \"2025-11-10\"\nto = \"2026-01-15\"\n"),
-        ("seen", "availability = \"observed\"\nlag = \"1 trading day\"", "", "[filter]\nsectors = [\"y\"]\n"),
+        ("later", "lag = \"3d\"", "", "[filter]\nfrom = \"2025-11-10\"\nto = \"2026-01-15\"\n"),
+        ("seen", "availability = \"observed\"\nlag = \"1d\"", "", "[filter]\nsectors = [\"y\"]\n"),
     ] {
         let rest =
             format!("[sentiment]\n{sentiment}\n[join]\n{join}\nwindows = [\"1d\", \"9d\", \"120d\"]\n{all}\n{rest}");

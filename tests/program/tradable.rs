@@ -1,6 +1,7 @@
 //! When a row was known, and when it could first be traded on, by a market's calendar.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::support::program::Place;
+use crate::support::python;
 use crate::support::rows::{columns, read};
 use crate::support::scripted::{self, Scripted};
 
@@ -106,17 +108,16 @@ fn a_row_is_traded_at_the_first_open_or_close_after_it_was_known() {
         for [date, backfilled, known, tradable] in rows {
             let day: u32 = date[8..10].parse().expect("a day");
             assert_eq!(backfilled == "true", late(day), "{name}, {date}");
+            let expected = if day == 12 && name != "first" { at(19) } else { at(seen(day)) };
+            assert_eq!(instant(&known), Some(expected), "{name}, {date}");
             let expected = if late(day) {
-                // Made at the close, and used a session later.
+                // As if it had been made at the close, and used a session later.
                 let next = sessions().into_iter().find(|(session, ..)| *session > day).expect("a session").0;
                 let close = march(day).and_hms_opt(if day < 8 { 21 } else { 20 }, 0, 0).expect("a time").and_utc();
                 close + TimeDelta::days((next - day).into())
-            } else if day == 12 && name != "first" {
-                at(19)
             } else {
-                at(seen(day))
+                expected
             };
-            assert_eq!(instant(&known), Some(expected), "{name}, {date}");
             let all = sessions().into_iter().flat_map(|(_, open, close)| [(trades[0], open), (trades[1], close)]);
             let first = all.filter(|(is_taken, at)| *is_taken && *at > expected).map(|(_, at)| at).min();
             assert_eq!(instant(&tradable), first, "{name}, {date}");
@@ -161,4 +162,9 @@ fn a_holiday_makes_no_data_stale_and_a_calendar_that_has_ended_says_so() {
     let checked = place.run(["check", "ended"]).expect_success();
     let note = "the calendar ends on 2026-03-16: list later sessions, or each Monday to Friday counts as a trading day";
     assert!((checked.stdout + &checked.stderr).contains(note));
+}
+
+#[test]
+fn the_sessions_of_new_york_are_those_of_exchange_calendars() {
+    python::check("check_sessions.py", std::iter::empty::<&Path>());
 }

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import polars
 
+from sessions import of_new_york
+
 NEVER = date(1, 1, 1)
 
 
@@ -55,7 +57,8 @@ def cutoffs(signals, parameters):
     if parameters.get("trading_days") is None:
         return {day: day - timedelta(days=parameters["lag_days"]) for day in days}
     back = parameters["trading_days"]
-    return {day: days[bisect.bisect_left(days, day) - back] if bisect.bisect_left(days, day) >= back else NEVER for day in days}
+    sessions = of_new_york(days[0] - timedelta(days=30), days[-1])
+    return {day: sessions[bisect.bisect_left(sessions, day) - back] for day in days}
 
 
 def rounded(number):

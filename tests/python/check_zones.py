@@ -15,6 +15,8 @@ from zoneinfo import ZoneInfo
 
 import polars
 
+from sessions import of_new_york
+
 STEP, DAY = timedelta(seconds=30), timedelta(days=1)
 SCALE = 1_000_000_000
 
@@ -122,7 +124,8 @@ def expected(rule, lag, sessions, window, signals, articles, records):
     rows = {}
     for ticker, regime, written, entry in sorted(signals, key=lambda signal: signal[2].archived()):
         rows.setdefault((ticker, rule.naive(written), regime), (written, entry))
-    days = sessions or sorted({rule.naive(written).date() for _, _, written, _ in signals})
+    dated = sorted({rule.naive(written).date() for _, _, written, _ in signals})
+    days = sessions or of_new_york(dated[0] - 30 * DAY, dated[-1])
     articles = [(ticker, rule.naive(at), at.archived(), place, rule.known(at), score) for ticker, at, place, score in articles]
     articles.sort(key=lambda article: article[1:4])
     records = [(ticker, rule.naive(at).date(), rule.known(at), place, score) for ticker, at, place, score in records]

@@ -160,9 +160,8 @@ fn deliver_dataset(archive: &Path, plan: &Plan, mut deliver: impl FnMut(Rows)) {
     };
     let stop = &CancellationToken::new();
     let names = SeriesNames::default();
-    let unfiltered = scope.without_filter();
-    let (slabs, whole) = (|| view.slabs(&scope, vintage), || view.slabs(&unfiltered, vintage));
-    let sources = DatasetInput { slabs, whole, names, past: None, stop };
+    let slabs = || view.slabs(&scope, vintage);
+    let sources = DatasetInput { slabs, names, past: None, prices: None, stop };
     let built = dataset::build(sources, &plan.dataset, archive.join("scratch"), deliver);
     built.expect("a dataset");
 }

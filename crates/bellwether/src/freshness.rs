@@ -111,7 +111,7 @@ mod tests {
             ("2024-12-31", "2025-12-31", 261, 365),
         ] {
             assert_eq!(
-                Age::of(day(newest), day(today), &Sessions::default()),
+                Age::of(day(newest), day(today), &Sessions::of_rule(None, &[])),
                 Age { trading_days, days },
                 "{newest} on {today}"
             );

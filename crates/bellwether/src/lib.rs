@@ -144,6 +144,7 @@ pub mod load;
 pub mod net;
 pub mod plan;
 #[doc(hidden)]
+pub mod prices;
 pub mod process;
 pub mod project;
 pub mod report;

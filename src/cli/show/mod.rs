@@ -8,7 +8,7 @@ use arrow::array::RecordBatch;
 use bellwether::error::Error;
 use bellwether::export::{Coding, Destination, RowEncoding, RowFormat, RowOutput};
 use bellwether::load::{Dataset, Selection};
-use bellwether::plan::Claims;
+use bellwether::plan::{Added, Claims};
 use bellwether::project::Project;
 use bellwether::run::AsOf;
 use bellwether::text::human::{count_of, group_digits};
@@ -20,7 +20,7 @@ use super::outcome::Result;
 use super::say;
 use super::store::StoreOption;
 use super::talk::data as stdout;
-use super::typed::{as_of, usage};
+use super::typed::{as_of, one_of, usage};
 use super::wanted::WantedRows;
 use pick::{head, sample, tail};
 use subject::{Matrix, ShownRows};
@@ -74,6 +74,12 @@ pub(super) struct Show {
     #[arg(long, value_name = "WHEN", value_parser = as_of)]
     as_of: Option<AsOf>,
 
+    /// Add columns that the dataset does not have: `tradable_at`, `known_at`, `first_observed_at`.
+    ///
+    /// The version is built again in memory, from its own runs.
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', value_parser = one_of::<Added>(Added::ALL.iter().map(|it| it.as_str())), hide_possible_values = true, help_heading = OUTPUT)]
+    add: Vec<Added>,
+
     #[command(flatten)]
     include: Include,
 
@@ -98,7 +104,8 @@ enum ShowFormat {
 impl Show {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let subject = match &self.as_of {
-            Some(as_of) => self.rebuild(as_of, project)?,
+            Some(as_of) => self.rebuild(as_of, &self.dataset, project)?,
+            None if !self.add.is_empty() => self.with_added(project)?,
             None if self.include.claims() == Claims::Included => {
                 let hint =
                     "a published dataset has what was counted when it was built: `bellwether build --include claimed`";

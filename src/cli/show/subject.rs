@@ -3,8 +3,9 @@
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
+use bellwether::export::PublishedReader;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
-use bellwether::plan::{Plan, Shape};
+use bellwether::plan::{Column, Plan, Shape};
 use bellwether::project::Project;
 use bellwether::run::{AsOf, FetchItem, Past, PastQuery};
 
@@ -62,28 +63,43 @@ impl Show {
     }
 
     /// A dataset that is built in memory, as it was known.
-    pub(super) fn rebuild(&self, as_of: &AsOf, project: &Project) -> Result<ShownRows> {
+    pub(super) fn rebuild(&self, as_of: &AsOf, name: &str, project: &Project) -> Result<ShownRows> {
         let (archive, data, claims) =
             (self.folders.archive(project), self.folders.data(project), self.include.claims());
         let query = PastQuery { data: &data, archive: &archive, claims };
         let local = LocalFolders { archive: &archive, data: &data };
-        let plan = plan_of(Some(&self.dataset), project)?;
+        let plan = plan_of(Some(name), project)?;
         self.store.fetch(Some(&plan), local, &FetchItem::of_name(&plan.name, Some(as_of)))?;
         let Past { plan, as_of, version, note: told } = query.find(plan, Some(as_of))?;
         told.iter().for_each(|text| note(&format!("note: {text}")));
         self.store.fetch(Some(&plan), local, &[FetchItem::Runs(as_of)])?;
         let values = self.values(&plan);
-        let dataset = Dataset::from_archive(plan, &archive, &AdHoc { as_of, version, claims, ..AdHoc::default() })?;
+        let dataset = Dataset::from_archive(
+            plan,
+            &archive,
+            &AdHoc { as_of, version, claims, add: self.add.clone(), ..AdHoc::default() },
+        )?;
         let Some(values) = values else { return ShownRows::of(&dataset.select(self.selection())?, None) };
         let rows = dataset.select(Selection { columns: None, ..self.selection() })?;
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
-        let (matrix, rows) = first(rows.matrices(&values)?)?;
+        let (matrix, rows) = first(rows.matrices(&values, Column::Date)?)?;
         Ok(ShownRows {
             schema: rows.schema(),
             matrix: Some(matrix),
             count: None,
             batches: Box::new([Ok(rows)].into_iter()),
         })
+    }
+
+    /// A published version, built again with further columns.
+    pub(super) fn with_added(&self, project: &Project) -> Result<ShownRows> {
+        let data = self.folders.data(project);
+        self.store.fetch_version(&self.dataset, &data, project)?;
+        let version = PublishedReader::find(&data.join("datasets"), &self.dataset)?;
+        let reference = version.name();
+        let (name, id) = reference.split_once('/').unwrap_or((&reference, ""));
+        let id = id.rsplit('/').next().unwrap_or(id);
+        self.rebuild(&AsOf::Named(id.to_owned()), name, project)
     }
 
     /// The columns that become matrices; none if the dataset is long.

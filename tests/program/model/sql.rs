@@ -41,7 +41,7 @@ fn definition(random: &mut Random) -> String {
     if sources.is_empty() {
         text.push_str("articles = false\n");
     } else {
-        let lag = random.pick(&["0d", "1d", "1d", "2d", "40d", "1 trading day", "3 trading days"]);
+        let lag = random.pick(&["0d", "1d", "1d", "2d", "40d"]);
         let availability = random.pick(&["dated", "observed"]);
         text.push_str(&format!("[join]\nsources = [{sources}]\nlag = \"{lag}\"\navailability = \"{availability}\"\n"));
     }
@@ -84,7 +84,7 @@ fn definition(random: &mut Random) -> String {
     let rename = random.pick(&["", "rename = { ticker = \"asset\", date = \"order\", confidence = \"a \\\"b`\" }\n"]);
     let sort = some_of(random, &["date", "ticker", "regime", "period", "signal", "confidence"], 1);
     let vintage = random.pick(&["latest", "first"]);
-    let live_within = random.pick(&["0d", "3d", "400d", "0 trading days", "1 trading day", "5 trading days"]);
+    let live_within = random.pick(&["0d", "3d", "400d"]);
     text.push_str(&format!("[dataset]\nadd = {columns}\n{rename}[output]\nsort = {sort}\nvintage = \"{vintage}\"\n"));
     if columns.contains("backfilled") {
         text.push_str(&format!("live_within = \"{live_within}\"\n"));

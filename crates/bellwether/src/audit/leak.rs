@@ -214,7 +214,7 @@ impl Experiment<'_> {
         }
         let (control, _) = self.plant(archive, view, Vec::new(), "control")?;
         let days: Vec<(NaiveDate, Option<NaiveDate>)> =
-            cuts(all_days).into_iter().map(|day| (day, self.last_served_day(day, all_days))).collect();
+            cuts(all_days).into_iter().map(|day| (day, self.last_served_day(day))).collect();
         let ends = days.iter().filter_map(|(day, planted)| self.past(*day, (*planted)?).0.dated_before);
         let ends: Vec<Option<NaiveDate>> = ends.map(Some).chain([None]).collect();
         let of_control = self.all_digests(&control, &ends, || self.of_part(&control, DatasetPart::default()))?;
@@ -257,16 +257,12 @@ impl Experiment<'_> {
     }
 
     /// The last day whose news a signal of a day may use.
-    fn last_served_day(&self, day: NaiveDate, all_days: &[NaiveDate]) -> Option<NaiveDate> {
+    fn last_served_day(&self, day: NaiveDate) -> Option<NaiveDate> {
         match self.plan.lag {
             DayCount::Calendar(lag) => day.checked_sub_days(Days::new(lag.count() as u64)),
-            DayCount::Trading(lag) if self.plan.sessions.are_given() => {
+            DayCount::Trading(lag) => {
                 let before = self.plan.sessions.nth_before(number(day), lag.count() as usize);
                 before.and_then(NaiveDate::from_epoch_days)
-            }
-            DayCount::Trading(lag) => {
-                let index = all_days.partition_point(|other| *other < day);
-                index.checked_sub(lag.count() as usize).map(|index| all_days[index])
             }
         }
     }
@@ -409,14 +405,15 @@ impl Experiment<'_> {
         slabs: impl FnOnce() -> Result<S> + Send,
         mut deliver: impl FnMut(&Rows) -> Result<()>,
     ) -> Result<()> {
-        let unfiltered = self.scope.without_filter();
-        let whole = || self.slabs(view, &unfiltered);
         let stop = view.archive().stop();
         let names = SeriesNames::default();
         let past = self.plan.needs_past().then(|| view.past(self.scope, self.plan)).transpose()?;
-        dataset::build(DatasetInput { slabs, whole, names, past, stop }, self.plan, self.scratch.join("sort"), |rows| {
-            deliver(&rows)
-        })
+        dataset::build(
+            DatasetInput { slabs, names, past, prices: None, stop },
+            self.plan,
+            self.scratch.join("sort"),
+            |rows| deliver(&rows),
+        )
         .map(drop)
     }
 

@@ -216,9 +216,9 @@ fn days_and_ends(subject: &Subject) -> Result<(TradingDays, Ended)> {
     let mut calendar = presence.calendar();
     if let (Some(first), Some(last)) = (first, last)
         && let (Ok(first), Ok(last)) = (i32::try_from(first), i32::try_from(last))
-        && let Some(days) = subject.sessions().between(first, last)
+        && let Some(sessions) = subject.sessions()
     {
-        calendar.trading = days.iter().copied().map(Day::from).collect();
+        calendar.trading = sessions.between(first, last).iter().copied().map(Day::from).collect();
     }
     Ok((calendar, ends.early_ends()))
 }
@@ -417,12 +417,11 @@ pub(crate) fn of_rows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
     let mut windows: Vec<Window> = lengths.iter().map(|days| window(days.to_string())).collect();
     let plan = plan.of_counts();
     let (mut tickers, mut times) = (HashMap::new(), TimesOfDay::default());
-    let whole = scope.without_filter();
     let input = DatasetInput {
         slabs: || view.slabs(scope, plan.vintage),
-        whole: || view.slabs(&whole, plan.vintage),
         names: SeriesNames::default(),
         past: plan.needs_past().then(|| view.past(scope, &plan)).transpose()?,
+        prices: None,
         stop: view.archive().stop(),
     };
     dataset::build(input, &plan, scratch, |rows| {

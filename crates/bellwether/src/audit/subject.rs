@@ -19,8 +19,8 @@ pub(crate) struct Subject {
     view: View,
     part: Option<DatasetSeries>,
     sectors: HashMap<Ticker, Sector>,
-    /// The trading days that its definition gives.
-    sessions: Sessions,
+    /// The trading days of its definition, if it has one.
+    sessions: Option<Sessions>,
     /// Which tickers it says are the same.
     identity: Identity,
     /// How its dataset dates signals.
@@ -42,7 +42,7 @@ impl Subject {
             sectors: view.sectors(None)?,
             view,
             part: None,
-            sessions: Sessions::default(),
+            sessions: None,
             identity: Identity::default(),
             dates: NaiveRule::Utc,
         })
@@ -55,13 +55,13 @@ impl Subject {
         let tickers = series.iter().map(|key| key.ticker.clone()).collect();
         let sectors = view.sectors(Some(&scope))?;
         let part = Some(DatasetSeries { scope, series, tickers });
-        let (sessions, identity) = (plan.sessions.clone(), plan.identity.clone());
+        let (sessions, identity) = (Some(plan.sessions.clone()), plan.identity.clone());
         Ok(Self { sectors, view, part, sessions, identity, dates: plan.dates })
     }
 
     /// The trading days that its definition gives.
-    pub(super) fn sessions(&self) -> &Sessions {
-        &self.sessions
+    pub(super) fn sessions(&self) -> Option<&Sessions> {
+        self.sessions.as_ref()
     }
 
     /// Which tickers its definition says are the same.

@@ -44,6 +44,7 @@ pub(super) fn rows(
     let Joined { segments, own } = joined;
     let shared = Segments::of(segments.iter().map(|segment| segment.rows));
     let mut own: HashMap<Column, Numbers> = own.into_iter().collect();
+    let scores = scores(&own);
     let column = |column: &Column| match column {
         Column::Ticker => Ok(shared.column(ticker_column(&segments, tickers))),
         Column::Id => Ok(shared.column(ids(&segments, tickers, &plan.identity))),
@@ -52,6 +53,7 @@ pub(super) fn rows(
         Column::Sector if !own.contains_key(&Column::Sector) => {
             Ok(shared.column(of_sectors(&segments, tickers, |ticker| past?.latest_sector(ticker))))
         }
+        Column::Score => Ok(ArrayRef::clone(&scores).into()),
         Column::Date => {
             let dates = segments.iter().map(|segment| segment.date);
             Ok(shared.column(Arc::new(TimestampMicrosecondArray::from_iter_values(dates))))
@@ -75,6 +77,20 @@ pub(super) fn rows(
     }
     columns.extend(lineage);
     Rows::of(Arc::clone(&plan.schema), columns)
+}
+
+/// The confidence of each row, negative for a sell.
+fn scores(own: &HashMap<Column, Numbers>) -> ArrayRef {
+    let (Some(Numbers::Bytes(signals)), Some(Numbers::Real(confidences))) =
+        (own.get(&Column::Signal), own.get(&Column::Confidence))
+    else {
+        return Arc::new(Float64Array::new_null(0));
+    };
+    let sell = Signal::spellings().iter().position(|name| *name == Signal::Sell.as_str());
+    let sell = sell.map_or(-1, |rank| rank as i8);
+    let rows = signals.iter().zip(confidences);
+    let score = |(signal, confidence): (&i8, &f64)| if *signal == sell { -confidence } else { *confidence };
+    Arc::new(rows.map(score).collect::<Float64Array>())
 }
 
 /// The ticker of each range.
@@ -128,6 +144,13 @@ fn decode_column(values: Numbers, column: Column, names: &SeriesNames) -> Result
             Column::FirstObservedAt | Column::ObservedAt | Column::WatchedUntil | Column::KnownAt,
             Numbers::Long(micros),
         ) => Arc::new(TimestampMicrosecondArray::from(micros).with_timezone("UTC")),
+        (Column::EntryAt | Column::ExitAt(_), Numbers::Long(micros)) => {
+            let known = micros.into_iter().map(|at| Some(at).filter(|at| *at != UNKNOWN));
+            Arc::new(known.collect::<TimestampMicrosecondArray>())
+        }
+        (Column::Return(_), Numbers::Real(values)) => Arc::new(
+            values.into_iter().map(|value| Some(value).filter(|value| !value.is_nan())).collect::<Float64Array>(),
+        ),
         (Column::TradableAt, Numbers::Long(micros)) => {
             let known = micros.into_iter().map(|at| Some(at).filter(|at| *at != UNKNOWN));
             Arc::new(known.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))

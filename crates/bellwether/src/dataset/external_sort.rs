@@ -252,10 +252,10 @@ mod tests {
     use crate::process::cancel::CancellationToken;
     use crate::tables::choices;
 
-    const COLUMNS: [&str; 6] = ["ticker", "date", "period", "regime", "signal", "confidence"];
+    const COLUMNS: [&str; 7] = ["ticker", "date", "period", "regime", "signal", "confidence", "score"];
 
     /// A signal as text: its columns, whose texts compare like their values.
-    type Row = [String; 6];
+    type Row = [String; 7];
 
     fn plan(sort: &str) -> DatasetPlan {
         let text = format!(
@@ -281,7 +281,9 @@ mod tests {
                 choice(2, periods[number]),
                 choice(1, regimes[number]),
                 choice(3, if number.is_multiple_of(2) { ["buy", "sell"] } else { ["sell", "buy"] }),
-                Arc::new(Float64Array::from_iter_values(rows.map(|row| (row * 7 % 10) as f64 / 10.0))),
+                Arc::new(Float64Array::from_iter_values(rows.clone().map(|row| (row * 7 % 10) as f64 / 10.0))),
+                Arc::new(Float64Array::from_iter_values(rows.clone().map(|row| (row * 7 % 10) as f64 / 10.0))),
+                Arc::new(StringArray::from_iter_values(rows.map(|_| "energy"))),
             ];
             let rows = RecordBatch::try_new(Arc::clone(&plan.schema), columns).unwrap();
             sort(&rows, plan).unwrap()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray};
 
-use super::calendar::Calendar;
+use super::cutoff;
 use super::keys::NewsKey;
 use super::naive::{Day, day};
 use super::news::{self, Cutoff, Lists, NewsItem, SentimentRecord, TickerNews};
@@ -30,11 +30,11 @@ pub(super) fn of(
     news: &TickerNews,
     settings: Settings<'_>,
 ) -> Result<(Features, ArticleCounts)> {
-    let Settings { plan, calendar, lists } = settings;
+    let Settings { plan, lists } = settings;
     if plan.features.is_empty() {
         return Ok((Features { rows: keys.len(), columns: Vec::new() }, ArticleCounts::default()));
     }
-    let cutoffs = keys.iter().map(|key| calendar.cutoff(key.day, key.limit.seen_by, plan.lag)).collect();
+    let cutoffs = keys.iter().map(|key| cutoff(key.day, plan)).collect();
     let keys_with_cutoffs = KeyCutoffs { list: keys, cutoffs, plan };
     let mut table = FeatureTable::of(keys_with_cutoffs, news, lists, &plan.features);
     let mut counts = ArticleCounts::default();
@@ -56,7 +56,6 @@ pub(super) fn of(
 #[derive(Clone, Copy)]
 pub(super) struct Settings<'a> {
     pub(super) plan: &'a DatasetPlan,
-    pub(super) calendar: &'a Calendar,
     pub(super) lists: &'a Lists<'a>,
 }
 

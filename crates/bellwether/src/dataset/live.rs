@@ -71,22 +71,13 @@ impl Live<'_> {
         rows.map(|((date, first), inputs)| i8::from(self.is_backfilled(*date, inputs.max(*first)))).collect()
     }
 
-    /// When rows were complete: once the run was sealed that observed their values, and what their features come from was
-    /// known; or if they were backfilled, the lag after they were made.
+    /// When everything in the rows had been seen: the run was sealed that observed their values, and what their features come
+    /// from was known.
     pub(super) fn known_at(self, rows: LiveRows<'_>, tickers: &TickerCodes) -> Vec<i64> {
-        let LiveRows { codes, dates, offsets, first, observed } = rows;
+        let LiveRows { codes, first, observed, .. } = rows;
+        let sealed = |at: i64| self.past.map_or(at, |past| past.seal_time(at));
         let inputs = self.inputs_known(codes, first, tickers);
-        let (timing, sealed) = (Timing::of(self.plan), |at: i64| self.past.map_or(at, |past| past.seal_time(at)));
-        let known = |row: usize| {
-            let date = dates.value(row);
-            if self.is_backfilled(date, first[row].max(inputs[row])) {
-                let offset = offsets.is_valid(row).then(|| offsets.value(row));
-                let day = day(self.plan.dates.face(date, offset));
-                return timing.made_at(date, offset).instant().saturating_add(self.lag_after(day));
-            }
-            sealed(observed[row]).max(inputs[row])
-        };
-        (0..codes.len()).map(known).collect()
+        observed.iter().zip(inputs).map(|(observed, inputs)| sealed(*observed).max(inputs)).collect()
     }
 
     /// The lag after a day, in microseconds.
@@ -98,18 +89,30 @@ impl Live<'_> {
         i64::from(days) * MICROS_PER_DAY
     }
 
-    /// When rows could be traded on, by when they were known; [`UNKNOWN`] where no calendar tells.
-    pub(super) fn tradable_at(self, known: &[i64]) -> Vec<i64> {
+    /// When rows could be traded on: after they were known, or if they were backfilled, the lag after they were made.
+    /// [`UNKNOWN`] where no calendar tells.
+    pub(super) fn tradable_at(self, rows: LiveRows<'_>, known: &[i64], tickers: &TickerCodes) -> Vec<i64> {
+        let LiveRows { codes, dates, offsets, first, .. } = rows;
+        let inputs = self.inputs_known(codes, first, tickers);
+        let timing = Timing::of(self.plan);
         let DatasetPlan { sessions, trade_at, .. } = self.plan;
         let mut last: Option<(i64, i64)> = None;
-        let traded = |known: &i64| {
-            let traded = match last {
-                Some((at, traded)) if at == *known => traded,
-                _ => sessions.first_trade_after(*known, *trade_at).unwrap_or(UNKNOWN),
+        let traded = |row: usize| {
+            let date = dates.value(row);
+            let from = if self.is_backfilled(date, first[row].max(inputs[row])) {
+                let offset = offsets.is_valid(row).then(|| offsets.value(row));
+                let day = day(self.plan.dates.face(date, offset));
+                timing.made_at(date, offset).instant().saturating_add(self.lag_after(day))
+            } else {
+                known[row]
             };
-            last = Some((*known, traded));
+            let traded = match last {
+                Some((at, traded)) if at == from => traded,
+                _ => sessions.first_trade_after(from, *trade_at).unwrap_or(UNKNOWN),
+            };
+            last = Some((from, traded));
             traded
         };
-        known.iter().map(traded).collect()
+        (0..codes.len()).map(traded).collect()
     }
 }

@@ -11,20 +11,20 @@
 //! forward join. One rule determines both dates, and if both instants are known an article is never later than the
 //! signal that uses it (see `naive` for the full rule). The values of a window depend only on the articles in it, not
 //! on their order (`window`), so they do not depend on threads or on the rest of the archive. A filter selects rows and
-//! never changes them: trading days are counted over all signals.
+//! never changes them.
 //!
 //! A dataset of news has no signals: `articles` makes its rows.
 
 mod aligned_series;
 mod articles;
 mod assemble;
-mod calendar;
 mod codes;
 mod copies;
 mod external_sort;
 mod features;
 mod join;
 mod keys;
+mod labels;
 mod live;
 mod naive;
 mod news;
@@ -42,7 +42,8 @@ use std::path::PathBuf;
 
 use crate::columns::Rows;
 use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::plan::{Column, DatasetPlan};
+use crate::plan::{Column, DatasetPlan, DayCount};
+use crate::prices::Prices;
 use crate::process::cancel::{self, CancellationToken};
 use crate::process::in_order::in_order;
 use crate::process::trace::work;
@@ -50,9 +51,9 @@ use crate::tables::{ArticleCounts, Past, Slab};
 
 use aligned_series::Arrangement;
 use assemble::KnownNames;
-use calendar::Calendar;
 use external_sort::ExternalSort;
 use keys::{CellKeys, Limit};
+use labels::Labeller;
 
 use naive::{Day, Ends, Moment, Timing};
 use news::{Lists, TickerNews};
@@ -66,15 +67,15 @@ pub use series_names::SeriesNames;
 pub use wide::Wide;
 
 /// The input of a dataset.
-pub struct DatasetInput<'a, Signals, Whole> {
+pub struct DatasetInput<'a, Signals> {
     /// The selected signals with the news of their tickers.
     pub slabs: Signals,
-    /// All signals that the definition requests, before filters: they determine trading days.
-    pub whole: Whole,
     /// The names that the series of the selected signals have.
     pub names: SeriesNames,
     /// The past of the archive, if the dataset depends on it.
     pub past: Option<Past>,
+    /// The prices that returns are measured by, if they are columns.
+    pub prices: Option<Prices>,
     /// Cancels the build.
     pub stop: &'a CancellationToken,
 }
@@ -106,22 +107,18 @@ impl AddAssign for Counts {
 /// # Errors
 ///
 /// If a slab cannot be read or joined, if `deliver` fails, or once the token is cancelled.
-pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>(
-    sources: DatasetInput<'_, impl FnOnce() -> Result<S> + Send, impl FnOnce() -> Result<W>>,
+pub fn build<S: Iterator<Item = Result<Slab>>>(
+    sources: DatasetInput<'_, impl FnOnce() -> Result<S> + Send>,
     plan: &DatasetPlan,
     scratch: PathBuf,
     mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<Counts> {
-    let DatasetInput { slabs, whole, names, past, stop } = sources;
-    let calendar = if plan.counts_dates_of_signals() && !plan.features.is_empty() {
-        Calendar::of(whole()?, plan)?
-    } else {
-        Calendar::of_definition(plan)
-    };
+    let DatasetInput { slabs, names, past, prices, stop } = sources;
+    let labels = Labeller::of(prices, plan);
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
     let mut sorting = ExternalSort::new(plan, scratch, stop)?;
-    let known = &SlabContext { calendar, names, past };
+    let known = &SlabContext { names, past, labels };
     in_order(
         slabs,
         |slab| of_slab(&slab, plan, known),
@@ -144,9 +141,9 @@ pub fn build<S: Iterator<Item = Result<Slab>>, W: Iterator<Item = Result<Slab>>>
 
 /// The inputs that all slabs share.
 struct SlabContext {
-    calendar: Calendar,
     names: SeriesNames,
     past: Option<Past>,
+    labels: Option<Labeller>,
 }
 
 /// The signals of some slabs that a plan selects, and were first seen while their date was fresh.
@@ -157,19 +154,19 @@ struct SlabContext {
 pub fn count_live(slabs: impl Iterator<Item = Result<Slab>>, plan: &DatasetPlan) -> Result<u64> {
     let mut live = 0;
     for slab in slabs {
-        live += SlabSignals::of(&slab?.signals, plan, None, &mut TickerCodes::default()).1.seen_live;
+        live += SlabSignals::of(&slab?.signals, plan, (None, None), &mut TickerCodes::default()).1.seen_live;
     }
     Ok(live)
 }
 
 fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows, Counts)> {
-    let SlabContext { calendar, names, past } = known;
+    let SlabContext { names, past, labels } = known;
     let past = past.as_ref();
     let _work = work!("join slab");
     let mut tickers = TickerCodes::default();
-    let (mut signals, of_signals) = SlabSignals::of(&slab.signals, plan, past, &mut tickers);
+    let (mut signals, of_signals) = SlabSignals::of(&slab.signals, plan, (past, labels.as_ref()), &mut tickers);
     let news = TickerNews::of(slab, plan, &mut tickers);
-    limit(&mut signals, news.behind_minutes(slab, plan)?, plan, calendar);
+    limit(&mut signals, news.behind_minutes(slab, plan)?, plan);
     let arrangement = Arrangement::of(&signals, &plan.sort);
     let (cells, limits) = arrangement.cells(&signals);
     let mut keyed = if limits.is_empty() { CellKeys::of_days(&cells) } else { CellKeys::with_limits(&cells, &limits) };
@@ -178,7 +175,7 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
     let articles =
         pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, lists, &mut tickers)));
     let (features, articles) =
-        features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, calendar, lists })?;
+        features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, lists })?;
     let counts = Counts { articles, ..of_signals };
     let joined = join::join(signals, &arrangement, &cells, &keyed, plan);
     let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, past });
@@ -186,13 +183,12 @@ fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows
 }
 
 /// Clears the moments at which signals were made that know all news up to their cutoff, as nearly all do.
-fn limit(signals: &mut SlabSignals, behind_minutes: i64, plan: &DatasetPlan, calendar: &Calendar) {
+fn limit(signals: &mut SlabSignals, behind_minutes: i64, plan: &DatasetPlan) {
     let (timing, mut is_limited) = (Timing::of(plan), false);
-    let mut ends: HashMap<(Day, i64), Ends> = HashMap::new();
+    let mut ends: HashMap<Day, Ends> = HashMap::new();
     for (limit, &date) in signals.limits.iter_mut().zip(&signals.dates) {
-        let (day, seen_by) = (naive::day(date), limit.seen_by);
-        let cutoff = || calendar.cutoff(day, seen_by, plan.lag);
-        let ends = ends.entry((day, seen_by)).or_insert_with(|| timing.end_of(cutoff(), behind_minutes));
+        let day = naive::day(date);
+        let ends = ends.entry(day).or_insert_with(|| timing.end_of(cutoff(day, plan), behind_minutes));
         if ends.are_known(limit.made) {
             limit.made = Moment::END;
         }
@@ -200,6 +196,14 @@ fn limit(signals: &mut SlabSignals, behind_minutes: i64, plan: &DatasetPlan, cal
     }
     if !is_limited {
         signals.limits.clear();
+    }
+}
+
+/// The last day whose news a signal of a day may use.
+fn cutoff(date: Day, plan: &DatasetPlan) -> Day {
+    match plan.lag {
+        DayCount::Calendar(days) => date - days.count(),
+        DayCount::Trading(days) => plan.sessions.nth_before(date, days.count() as usize).unwrap_or(Day::MIN),
     }
 }
 

@@ -11,7 +11,7 @@
 //!   known from the end of its day on the rule's clock. `delay` is added to both.
 //! - *Made at.* A signal with an offset is made at its instant, one with a time but no offset at that time on the
 //!   rule's clock. A signal with neither is made when `made_at` says; without it, it covers a whole day and is made at its
-//!   end.
+//!   end. `made_at` also counts for a date that is written as midnight with an offset: it is a day, too.
 //!
 //! If one of the two instants is unknown, which happens only under `wall`, the clock faces are compared. With a lag of
 //! a day or more, all of this follows on a clock that never goes back; it matters for a lag of `0d`, for `wall` with
@@ -139,6 +139,9 @@ impl Timing {
     pub(super) fn made_at(self, date: i64, offset: Option<i16>) -> Moment {
         let rule = self.rule;
         match (offset, self.made_at) {
+            (Some(_), Some(time)) if NaiveRule::Wall.face(date, offset).rem_euclid(MICROS_PER_DAY) == 0 => {
+                at_time(day(NaiveRule::Wall.face(date, offset)), time, rule)
+            }
             (Some(_), _) => Moment { face: rule.face(date, offset), instant: Some(date) },
             (None, made_at) if date.rem_euclid(MICROS_PER_DAY) == 0 => match made_at {
                 Some(time) => at_time(day(date), time, rule),
@@ -346,9 +349,10 @@ mod tests {
             let timing = Timing { made_at, delay: 15 * minute, ..timing(rule.parse().unwrap()) };
             let expected = Moment { face: micros(face), instant: Some(micros(instant)) };
             assert_eq!(timing.made_at(date, None), expected, "{rule}");
-            // A time or an offset says more.
+            // A midnight with an offset is a day, too; a time says more.
+            assert_eq!(timing.made_at(date - 60 * minute, Some(60)), expected, "{rule}");
             assert_eq!(timing.made_at(date + minute, None).face, date + minute);
-            assert_eq!(timing.made_at(date, Some(0)).instant, Some(date));
+            assert_eq!(timing.made_at(date, Some(60)).instant, Some(date));
             let known = timing.known_from(date + 600 * minute, Some(0));
             assert_eq!(known.instant, Some(date + 615 * minute), "{rule}");
             let whole_day = timing.known_from(date, None);

@@ -15,6 +15,7 @@ use chrono::{NaiveDate, NaiveTime};
 
 use super::Counts;
 use super::keys::Limit;
+use super::labels::{LabelledRows, Labeller};
 use super::live::{Live, LiveRows};
 use super::naive::{self, Day, Moment, Timing, day};
 use crate::interface::{Endpoint, Period, Regime, Sector, Signal, Ticker};
@@ -117,7 +118,7 @@ impl SlabSignals {
     pub(super) fn of(
         batch: &RecordBatch,
         plan: &DatasetPlan,
-        past: Option<&Past>,
+        (past, labels): (Option<&Past>, Option<&Labeller>),
         tickers: &mut TickerCodes,
     ) -> (Self, Counts) {
         let dates = column(batch, "date").as_primitive::<TimestampMicrosecondType>();
@@ -145,10 +146,19 @@ impl SlabSignals {
             signals.lineage.push((Column::Backfilled, Numbers::Bytes(late)));
         }
         let observed = || column(batch, "observed_at").as_primitive::<TimestampMicrosecondType>().values();
-        if plan.columns.iter().any(|column| matches!(column, Column::KnownAt | Column::TradableAt)) {
+        let needs_known = |column: &Column| matches!(column, Column::KnownAt | Column::TradableAt);
+        if labels.is_some() || plan.columns.iter().any(needs_known) {
             let (codes, first, observed) = (&signals.tickers[..], &first()[..], &observed()[..]);
-            let known = live.known_at(LiveRows { codes, dates, offsets, first, observed }, tickers);
-            let tradable = plan.columns.contains(&Column::TradableAt).then(|| live.tradable_at(&known));
+            let rows = LiveRows { codes, dates, offsets, first, observed };
+            let known = live.known_at(rows, tickers);
+            let is_traded = plan.columns.contains(&Column::TradableAt);
+            let tradable = is_traded.then(|| live.tradable_at(rows, &known, tickers));
+            if let Some(labels) = labels {
+                let backfilled = &live.mark_backfilled(&signals.tickers, dates.values(), first, tickers);
+                let rows = LabelledRows { codes, dates: &signals.dates, known: &known, backfilled };
+                let measured = labels.columns(rows, tickers);
+                signals.lineage.extend(measured);
+            }
             signals.lineage.push((Column::KnownAt, Numbers::Long(known)));
             signals.lineage.extend(tradable.map(|tradable| (Column::TradableAt, Numbers::Long(tradable))));
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
+    Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
 };
 use arrow::compute::take;
 use arrow::datatypes::{DataType, Field, Int8Type, Schema, TimestampMicrosecondType};
@@ -22,6 +22,8 @@ use crate::tables;
 pub struct Wide {
     /// The columns that become matrices.
     values: Vec<String>,
+    /// The column that dates the rows: that of dates, or of the sessions of entry.
+    stamp: Column,
     matrices: BTreeMap<(Period, Regime), Vec<PairHistory>>,
 }
 
@@ -37,8 +39,8 @@ struct PairHistory {
 
 impl Wide {
     /// Empty matrices for some columns.
-    pub fn new(values: &[String]) -> Self {
-        Self { values: values.to_vec(), matrices: BTreeMap::new() }
+    pub fn new(values: &[String], stamp: Column) -> Self {
+        Self { values: values.to_vec(), stamp, matrices: BTreeMap::new() }
     }
 
     /// Adds rows of a long dataset, sorted by ticker and date.
@@ -53,7 +55,7 @@ impl Wide {
     fn add_rows(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {
         let column = |name: &str| rows.column_by_name(name).expect("a long dataset has the column");
         let tickers: &StringArray = column(Column::Ticker.name()).as_string::<i32>();
-        let dates = column(Column::Date.name()).as_primitive::<TimestampMicrosecondType>().values();
+        let dates = column(self.stamp.name()).as_primitive::<TimestampMicrosecondType>();
         let periods = codes::<Period>(column(Column::Period.name()));
         let regimes = codes::<Regime>(column(Column::Regime.name()));
         let values = self.values.iter().map(|name| matrix_values(name, column(name))).collect::<Result<Vec<_>, _>>()?;
@@ -63,11 +65,18 @@ impl Wide {
             let end = (start..rows.num_rows()).find(|&row| tickers.value(row) != ticker).unwrap_or(rows.num_rows());
             let mut by_pair: BTreeMap<(Period, Regime), Vec<u32>> = BTreeMap::new();
             for row in start..end {
-                by_pair.entry((periods[row], regimes[row])).or_default().push(row as u32);
+                // What has no session cannot be traded. Of two dates with one session, the later one counts.
+                if dates.is_null(row) {
+                    continue;
+                }
+                let rows = by_pair.entry((periods[row], regimes[row])).or_default();
+                let is_same = |last: &u32| dates.value(*last as usize) == dates.value(row);
+                rows.pop_if(|last| is_same(last));
+                rows.push(row as u32);
             }
             for (pair, indices) in by_pair {
                 let indices = UInt32Array::from(indices);
-                let own: Vec<i64> = indices.values().iter().map(|&row| dates[row as usize]).collect();
+                let own: Vec<i64> = indices.values().iter().map(|&row| dates.value(row as usize)).collect();
                 let values = values.iter().map(|column| take(column, &indices, None)).collect::<Result<_, _>>()?;
                 let histories = self.matrices.entry(pair).or_default();
                 let dates = match histories.last() {
@@ -128,9 +137,9 @@ fn matrix_values(name: &str, column: &ArrayRef) -> Result<ArrayRef, ArrowError> 
     }
     let dictionary = column.as_dictionary::<Int8Type>();
     let spellings = dictionary.values().as_string::<i32>();
-    let sign = |text: &str| if text == Signal::Buy.as_str() { 1 } else { -1 };
+    let sign = |text: &str| if text == Signal::Buy.as_str() { 1.0 } else { -1.0 };
     let signs = dictionary.keys().iter().map(|key| key.map(|key| sign(spellings.value(key as usize))));
-    Ok(Arc::new(signs.collect::<Int8Array>()))
+    Ok(Arc::new(signs.collect::<Float64Array>()))
 }
 
 fn codes<T: std::str::FromStr + Copy>(column: &ArrayRef) -> Vec<T> {

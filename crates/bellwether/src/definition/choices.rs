@@ -260,10 +260,12 @@ choice! {
     Revisions = "revisions",
     /// Whether it was first seen long after its date.
     Backfilled = "backfilled",
-    /// When it was complete in the archive.
+    /// When everything in it had been seen.
     KnownAt = "known_at",
     /// When it could first be traded on.
     TradableAt = "tradable_at",
+    /// The session at whose close it could be entered.
+    EntryAt = "entry_at",
     /// The operation that gave it.
     Source = "source",
     /// Until when the vendor told of its series.
@@ -281,6 +283,15 @@ choice! {
     Snappy = "snappy",
     /// No compression.
     None = "none",
+}
+
+choice! {
+    /// Sessions that are built in.
+    Exchange, "exchange":
+    /// The New York Stock Exchange.
+    Xnys = "XNYS",
+    /// Each Monday to Friday, at unknown hours.
+    Weekdays = "weekdays",
 }
 
 choice! {

@@ -36,8 +36,8 @@ use crate::interface::{Period, Regime, Sector, Signal, Ticker};
 pub(crate) use address::Address;
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
-    Added, Availability, Compression, DatasetKind, DatesPer, Duplicates, Format, HistoryForm, Layout, ListOrder,
-    NewsSource, OnFinding, Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage,
+    Added, Availability, Compression, DatasetKind, DatesPer, Duplicates, Exchange, Format, HistoryForm, Layout,
+    ListOrder, NewsSource, OnFinding, Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage,
 };
 pub use confidence::Confidence;
 pub use cron::Cron;
@@ -77,7 +77,7 @@ pub(crate) struct Definition {
     pub rejects: Placed<RejectsSection>,
     /// How to convert dates with an offset to naive dates.
     pub dates: Placed<DatesSection>,
-    /// The trading days. Default: Monday to Friday.
+    /// The trading days. Default: those of the New York Stock Exchange.
     pub calendar: Placed<CalendarSection>,
     /// Which tickers are the same security over time.
     pub identity: Placed<IdentitySection>,
@@ -89,6 +89,8 @@ pub(crate) struct Definition {
     pub filter: Placed<FilterSection>,
     /// The closing prices that `bellwether audit skill` measures signals against.
     pub prices: Placed<PricesSection>,
+    /// What to measure beside each signal: returns from the first close at which it could be entered. Default: none.
+    pub labels: Option<Placed<LabelsSection>>,
     /// The files to write.
     pub output: Placed<OutputSection>,
     /// The object store that keeps the archive and the datasets. Default: none, only the local folder.
@@ -185,8 +187,8 @@ pub(crate) struct SignalsSection {
     /// compute each answer anew, or with few digits. Default: 1e-9.
     #[schemars(range(min = 0.0, max = 0.01))]
     pub tolerance: Option<Placed<f64>>,
-    /// When a signal is made whose date has neither a time nor an offset: `"16:00 America/New_York"`. Default: at the end
-    /// of its day.
+    /// When a signal is made whose date has no time, or is written as midnight: `"16:00 America/New_York"`. Default: at the
+    /// end of its day, or with an offset at that midnight.
     pub made_at: Option<Placed<TimeOfDay>>,
 }
 
@@ -236,7 +238,7 @@ pub(crate) struct DatasetSection {
     pub kind: Option<Placed<DatasetKind>>,
     /// The columns, in this order. Default: all, without those to be added.
     pub columns: Option<Placed<List<String>>>,
-    /// Columns to add: `sector` (when the row was first seen), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `known_at`, `tradable_at`, `source`, `watched_until`, `id`. Default: none.
+    /// Columns to add: `sector` (when the row was first seen; a dataset of `sectors` has it anyway), `sector_latest`, `first_observed_at`, `observed_at`, `revisions`, `backfilled`, `known_at`, `tradable_at`, `entry_at`, `source`, `watched_until`, `id`. Default: none.
     pub add: Option<Placed<List<Added>>>,
     /// The license of the dataset, which `dataset.json` and `bellwether cite` repeat: `CC-BY-4.0`, or the address of its
     /// text. Default: none.
@@ -244,6 +246,18 @@ pub(crate) struct DatasetSection {
     /// New column names: `ticker = "asset"`. All other keys use the columns' own names. Default:
     /// none.
     pub rename: Option<Placed<BTreeMap<String, Placed<String>>>>,
+}
+
+/// Returns beside each signal, for the training of models. They look ahead by design.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, expecting = "a table")]
+pub(crate) struct LabelsSection {
+    /// The horizons: `["5d", "1m"]`. A day is a session of the prices. Each adds the columns `exit_at_5d` and `return_5d`, after
+    /// `entry_at`. Prices are those of `[prices]`, or the demo's.
+    pub horizons: Option<Placed<List<Period>>>,
+    /// How many sessions after its date a backfilled signal is entered: 1 is the next close, 0 that of its own date, which a
+    /// signal may know. One that was seen live is entered at the first close after that. Default: 1.
+    pub lag: Option<Placed<u8>>,
 }
 
 /// How to handle rejected records and unknown fields.
@@ -276,12 +290,15 @@ pub(crate) struct DatesSection {
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, expecting = "a table")]
 pub(crate) struct CalendarSection {
-    /// A CSV file with a line per session: `date`, and `open` and `close` with an offset. A relative path is below the
+    /// Sessions that are built in: `XNYS` for those of the New York Stock Exchange, with its holidays and early closes, or
+    /// `weekdays` for each Monday to Friday. Default: `XNYS`, unless one of the next three says otherwise.
+    pub exchange: Option<Placed<Exchange>>,
+    /// Instead: a CSV file with a line per session: `date`, and `open` and `close` with an offset. A relative path is below the
     /// project's root. Before its first and after its last session, trading days are Monday to Friday.
     pub sessions: Option<Placed<String>>,
-    /// Instead of a file: when the market opens and closes, Monday to Friday: `"09:30-16:00 America/New_York"`.
+    /// Instead: when the market opens and closes, Monday to Friday: `"09:30-16:00 America/New_York"`.
     pub hours: Option<Placed<OpeningHours>>,
-    /// Instead of a file: the days from Monday to Friday on which there is no session. Default: none.
+    /// Instead: the days from Monday to Friday on which there is no session.
     pub holidays: Option<Placed<List<CalendarDay>>>,
     /// When `tradable_at` may be: at the `open` of a session, at its `close`, or at `either`. Default: `either`.
     pub trade_at: Option<Placed<TradeAt>>,

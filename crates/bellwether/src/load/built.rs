@@ -17,7 +17,7 @@ use crate::error::{Error, Result, same};
 use crate::interface::{Sector, Ticker};
 use crate::plan::{AdHoc, ColumnNames, Plan};
 use crate::process::cancel::CancellationToken;
-use crate::run::{Builder, Control, archived_scope, scratch, view_of_build};
+use crate::run::{Builder, Control, PriceInput, archived_scope, scratch, view_of_build};
 use crate::tables::SeriesKey;
 use crate::time::Clock;
 
@@ -31,17 +31,20 @@ pub(super) struct Built {
     view: View,
     scope: Scope,
     selection: Selection,
+    /// The prices of its labels.
+    prices: PriceInput,
     /// Cancels reading it.
     stop: CancellationToken,
 }
 
 impl Built {
     pub(super) fn of(mut plan: Plan, archive: &Path, ad_hoc: &AdHoc) -> Result<Self> {
-        ad_hoc.apply(&mut plan);
+        ad_hoc.apply(&mut plan)?;
         let stop = CancellationToken::new();
         let view = view_of_build(&plan, archive, ad_hoc, &stop)?;
         let scope = archived_scope(&plan, &view)?;
-        Ok(Self { plan, view, scope, selection: Selection::default(), stop })
+        let prices = PriceInput::OfDefinition;
+        Ok(Self { plan, view, scope, selection: Selection::default(), prices, stop })
     }
 
     pub(super) fn select(self, selection: Selection) -> Result<Self> {
@@ -71,6 +74,10 @@ impl Built {
     /// All columns, selected or not.
     pub(super) fn schema(&self) -> SchemaRef {
         SchemaRef::clone(self.plan.dataset.written.schema())
+    }
+
+    pub(super) fn with_prices(self, prices: PriceInput) -> Self {
+        Self { prices, ..self }
     }
 
     pub(super) fn until(self, stop: CancellationToken) -> Self {
@@ -104,9 +111,9 @@ impl Built {
     fn build(mut self, send: &mpsc::SyncSender<Result<RecordBatch>>) -> Result<()> {
         self.plan.dataset.filter = std::mem::take(&mut self.plan.dataset.filter).and(self.selection.filter());
         self.scope.filter = self.plan.dataset.filter.clone();
-        let Self { plan, view, scope, selection, stop } = &self;
+        let Self { plan, view, scope, selection, prices, stop } = &self;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let work = Builder { plan, view, scope, control: &control, before: None };
+        let work = Builder { plan, view, scope, control: &control, prices, before: None };
         let deliver = |rows: crate::columns::Rows| {
             let written = &plan.dataset.written;
             let part = written.part(&rows).flat().and_then(|rows| selection.part(&rows, written.names()));

@@ -45,6 +45,7 @@ pub use crate::plan::AdHoc;
 use crate::plan::{ColumnNames, Plan};
 use crate::process::cancel::CancellationToken;
 use crate::project::Project;
+use crate::run::PriceInput;
 
 /// A dataset to read: published, or built from an archive.
 #[derive(Clone, Debug)]
@@ -120,6 +121,15 @@ impl Dataset {
         match &self.0 {
             DatasetOrigin::Published(reading) => Self::of_version(PublishedReader::clone(reading).until(stop)),
             DatasetOrigin::Built(built) => Self::of_plan(Built::clone(built).until(stop)),
+        }
+    }
+
+    /// The same dataset with other prices than those of its definition; those of a published version are in its files.
+    #[must_use]
+    pub fn with_prices(self, prices: PriceInput) -> Self {
+        match self.0 {
+            DatasetOrigin::Published(_) => self,
+            DatasetOrigin::Built(built) => Self::of_plan(Built::clone(&built).with_prices(prices)),
         }
     }
 

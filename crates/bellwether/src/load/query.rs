@@ -87,7 +87,7 @@ impl Question {
             return dataset.until(stop.clone()).frame();
         }
         let mut plan = plan.clone();
-        ad_hoc.apply(&mut plan);
+        ad_hoc.apply(&mut plan)?;
         let view = view_of_build(&plan, archive, ad_hoc, stop)?;
         match name {
             "signals" => {

@@ -19,24 +19,27 @@ impl Dataset {
     /// A long dataset as matrices of some of its columns, by the name that a wide version gives them:
     /// `5d-bull/confidence`. Each has a column of dates and a column per ticker. A signal is 1 for buy and -1 for sell.
     ///
+    /// A row is dated by the column of dates, or by that of the sessions of entry, and then what has none is left out.
+    ///
     /// Only the key and these columns are read, whichever are selected. All rows are in memory. A pair of period and regime
     /// without rows in the selected dates has empty matrices.
     ///
     /// # Errors
     ///
     /// When the dataset does not have its key or one of the columns, and any error of reading it.
-    pub fn matrices(&self, values: &[&str]) -> Result<BTreeMap<String, RecordBatch>> {
+    pub fn matrices(&self, values: &[&str], stamp: Column) -> Result<BTreeMap<String, RecordBatch>> {
         let names = self.names();
         let key = Column::KEY.iter().map(|column| names.of(column.name()));
         let values: Vec<&str> = values.iter().copied().filter(|name| !key.clone().any(|key| key == *name)).collect();
         if values.is_empty() {
             return Err(no_value());
         }
-        let columns = key.chain(values.iter().copied()).map(str::to_owned).collect();
+        let stamped = (stamp != Column::Date).then(|| names.of(stamp.name())).filter(|name| !values.contains(name));
+        let columns = key.chain(values.iter().copied()).chain(stamped).map(str::to_owned).collect();
         let part = self.select(Selection { columns: Some(columns), ..self.selection().clone() })?;
         let batches = part.rows()?.collect::<Result<Vec<_>>>()?;
         let rows = concat_batches(&part.schema(), &batches).map_err(Error::frame)?;
-        let mut matrices = matrices(&rows, names, &values)?;
+        let mut matrices = matrices(&rows, names, &values, stamp)?;
         let dates: FieldRef = Arc::new(Field::new(names.of(Column::Date.name()), tables::date(), false));
         let schema = Arc::new(Schema::new(vec![dates]));
         for (period, regime) in self.selected_pairs()? {
@@ -50,9 +53,14 @@ impl Dataset {
 }
 
 /// The pivot that publishes wide versions takes columns by their own names, and rows by ticker and date.
-fn matrices(rows: &RecordBatch, names: &ColumnNames, values: &[&str]) -> Result<BTreeMap<String, RecordBatch>> {
+fn matrices(
+    rows: &RecordBatch,
+    names: &ColumnNames,
+    values: &[&str],
+    stamp: Column,
+) -> Result<BTreeMap<String, RecordBatch>> {
     let own: Vec<String> = values.iter().map(|name| names.own(name).to_owned()).collect();
-    let mut wide = Wide::new(&own);
+    let mut wide = Wide::new(&own, stamp);
     wide.add(&by_ticker(rows, names).map_err(Error::frame)?.into())?;
     let mut matrices = BTreeMap::new();
     wide.finish(|period, regime, value, matrix| {

@@ -7,8 +7,10 @@ use std::str::FromStr;
 
 use chrono::{DateTime, Utc};
 
-use super::{Claims, Filter, Format, Plan, Vintage};
-use crate::error::Reason;
+use super::{Claims, Column, Filter, Format, Labels, Plan, RowKind, Shape, Vintage};
+use crate::definition::Added;
+use crate::error::{Error, Reason, Result};
+use crate::interface::Period;
 use crate::time::as_typed;
 
 /// The options of a build that override its definition. Without any, the build is the definition's own.
@@ -26,6 +28,12 @@ pub struct AdHoc {
     pub filter: Filter,
     /// Other formats; empty for those of the definition.
     pub formats: Vec<Format>,
+    /// Columns to add.
+    pub add: Vec<Added>,
+    /// Horizons of returns to add; empty for those of the definition.
+    pub labels: Vec<Period>,
+    /// Another lag of entries, in sessions.
+    pub lag: Option<u32>,
 }
 
 /// A version to rebuild.
@@ -45,7 +53,7 @@ impl AdHoc {
 
     /// The options, as `build` takes them: their names without `--`, and a value each.
     pub fn options(&self) -> Vec<(&'static str, String)> {
-        let Self { as_of, version, vintage, claims, filter, formats } = self;
+        let Self { as_of, version, vintage, claims, filter, formats, add, labels, lag } = self;
         // Only a definition has pairs.
         let Filter { tickers, sectors, periods, regimes, pairs: _, signals, min_confidence, from, to } = filter;
         let mut options: Vec<(&'static str, String)> = Vec::new();
@@ -65,6 +73,9 @@ impl AdHoc {
         options.extend(each("from", *from));
         options.extend(each("to", *to));
         options.extend(each("format", formats));
+        options.extend(each("add", add));
+        options.extend(each("labels", labels));
+        options.extend(each("lag", *lag));
         options
     }
 
@@ -72,7 +83,7 @@ impl AdHoc {
     /// well, and the formats.
     pub(crate) fn of_rows<'o>(
         options: impl IntoIterator<Item = (&'o String, &'o Vec<String>)>,
-    ) -> Result<Self, Reason> {
+    ) -> std::result::Result<Self, Reason> {
         let mut found = Self::default();
         let filter = &mut found.filter;
         for (name, values) in options {
@@ -87,6 +98,9 @@ impl AdHoc {
                 "min-confidence" => filter.min_confidence = parsed::<_, Vec<_>>(values)?.pop(),
                 "from" => filter.from = parsed::<_, Vec<_>>(values)?.pop(),
                 "to" => filter.to = parsed::<_, Vec<_>>(values)?.pop(),
+                "add" => found.add = parsed(values)?,
+                "labels" => found.labels = parsed(values)?,
+                "lag" => found.lag = parsed::<_, Vec<_>>(values)?.pop(),
                 "as-of" | "format" => {}
                 other => return Err(format!("`{other}` is not an option of a build").into()),
             }
@@ -95,20 +109,45 @@ impl AdHoc {
     }
 
     /// Applies the options to a plan. Filters only narrow that of the definition.
-    pub fn apply(&self, plan: &mut Plan) {
+    ///
+    /// # Errors
+    ///
+    /// If the dataset cannot have the columns that are to be added.
+    pub fn apply(&self, plan: &mut Plan) -> Result<()> {
+        let option = if self.labels.is_empty() { "add" } else { "labels" };
+        if !(self.add.is_empty() && self.labels.is_empty())
+            && (plan.dataset.rows == RowKind::Article || plan.dataset.shape != Shape::Long)
+        {
+            let what = format!("`{option}` needs a row for each signal");
+            return Err(Error::usage(what, "choose a long dataset of signals"));
+        }
+
         if self.claims == Claims::Included {
             *plan = plan.clone().with_claims();
         }
         plan.dataset.filter = std::mem::take(&mut plan.dataset.filter).and(self.filter.clone());
         plan.dataset.vintage = self.vintage.unwrap_or(plan.dataset.vintage);
+        let dataset = plan.dataset.clone();
+        let mut added: Vec<Column> = self.add.iter().copied().map(Column::of).collect();
+        if added.contains(&Column::TradableAt) {
+            // It is an assumption where the row was backfilled.
+            added.push(Column::Backfilled);
+        }
+        plan.dataset = dataset.with_columns(added);
+        plan.dataset.labels.lag = self.lag.unwrap_or(plan.dataset.labels.lag);
+        if !self.labels.is_empty() {
+            let labels = Labels { horizons: self.labels.clone(), ..plan.dataset.labels.clone() };
+            plan.dataset = plan.dataset.clone().with_labels(labels);
+        }
         if !self.formats.is_empty() {
             plan.files.formats.clone_from(&self.formats);
         }
+        Ok(())
     }
 }
 
 /// The values of an option.
-fn parsed<T: FromStr, C: FromIterator<T>>(values: &[String]) -> Result<C, Reason> {
+fn parsed<T: FromStr, C: FromIterator<T>>(values: &[String]) -> std::result::Result<C, Reason> {
     let parse =
         |value: &String| value.parse().map_err(|_| Reason::from(format!("`{value}` is not a value of its option")));
     values.iter().map(parse).collect()
@@ -119,7 +158,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::AdHoc;
-    use crate::plan::{Claims, Filter, Format, Vintage};
+    use crate::plan::{Added, Claims, Filter, Format, Vintage};
 
     #[test]
     fn every_option_is_named_and_without_one_a_build_matches_the_definition() {
@@ -142,6 +181,9 @@ mod tests {
             claims: Claims::Included,
             filter,
             formats: vec![Format::Csv, Format::Arrow],
+            add: vec![Added::TradableAt],
+            labels: vec!["5d".parse().unwrap()],
+            lag: Some(2),
         };
         let typed: Vec<String> = all.options().iter().map(|(name, value)| format!("{name} {value}")).collect();
         let expected = [
@@ -159,6 +201,9 @@ mod tests {
             "to 2026-02-01",
             "format csv",
             "format arrow",
+            "add tradable_at",
+            "labels 5d",
+            "lag 2",
         ];
         assert_eq!(typed, expected);
         let mut recorded: BTreeMap<String, Vec<String>> = BTreeMap::new();

@@ -1,11 +1,12 @@
 //! The columns of a dataset: their names, types and order.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::definition::{Added, Days, Statistic};
+use crate::interface::Period;
 use crate::tables;
 
 /// What a row of a dataset is.
@@ -28,7 +29,7 @@ impl RowKind {
 
     /// Whether rows can have a column.
     pub(super) fn can_have(self, column: Column) -> bool {
-        self == Self::Signal || !matches!(column, Column::KnownAt | Column::TradableAt)
+        self == Self::Signal || !matches!(column, Column::KnownAt | Column::TradableAt | Column::EntryAt)
     }
 
     /// The key columns, which identify a row.
@@ -63,9 +64,9 @@ pub enum Column {
     Revisions,
     /// Whether it was first seen long after its date.
     Backfilled,
-    /// When it was complete in the archive, or if it was backfilled, its date plus the lag.
+    /// When everything in the row had been seen.
     KnownAt,
-    /// When a session first opened or closed after that.
+    /// When a session first opened or closed after that; or if it was backfilled, after its date plus the lag.
     TradableAt,
     /// The operation that gave it.
     Source,
@@ -85,13 +86,20 @@ pub enum Column {
     Link,
     /// The number of articles with the same date, title and address before it.
     Copy,
-    /// The score of an article.
+    /// The confidence of a signal, negative for a sell; the score of an article.
     Score,
+    /// The session at whose close the signal is entered.
+    EntryAt,
+    /// The session at whose close a position ends, by its horizon.
+    ExitAt(Period),
+    /// The return between the two.
+    Return(Period),
 }
 
 impl Column {
     /// The columns that every dataset of signals has, in the order they are written.
-    pub const BASE: [Self; 6] = [Self::Ticker, Self::Date, Self::Period, Self::Regime, Self::Signal, Self::Confidence];
+    pub const BASE: [Self; 7] =
+        [Self::Ticker, Self::Date, Self::Period, Self::Regime, Self::Signal, Self::Confidence, Self::Score];
 
     /// The key columns, which identify a signal.
     pub const KEY: [Self; 4] = [Self::Ticker, Self::Date, Self::Period, Self::Regime];
@@ -126,6 +134,7 @@ impl Column {
             Added::Backfilled => Self::Backfilled,
             Added::KnownAt => Self::KnownAt,
             Added::TradableAt => Self::TradableAt,
+            Added::EntryAt => Self::EntryAt,
             Added::Source => Self::Source,
             Added::WatchedUntil => Self::WatchedUntil,
             Added::Id => Self::Id,
@@ -157,6 +166,9 @@ impl Column {
             Self::Link => "link",
             Self::Copy => "copy",
             Self::Score => "score",
+            Self::EntryAt => "entry_at",
+            Self::ExitAt(horizon) => &LABELS[horizon.index()][0],
+            Self::Return(horizon) => &LABELS[horizon.index()][1],
         }
     }
 
@@ -167,21 +179,23 @@ impl Column {
             Self::Sector | Self::SectorLatest | Self::Backfilled | Self::Claimed | Self::Revisions | Self::Copy => true,
             Self::Confidence | Self::Score | Self::Title | Self::Link => false,
             Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil | Self::KnownAt | Self::TradableAt => false,
+            Self::EntryAt | Self::ExitAt(_) | Self::Return(_) => false,
         }
     }
 
     /// Whether a row may have none: a ticker that no sector lists, an article without a score, a day that no calendar tells
-    /// of, or on which no id belongs to the ticker.
+    /// of, or on which no id belongs to the ticker. (Each signal is a buy or a sell, so each has a score.)
     pub(super) fn is_nullable(self) -> bool {
-        matches!(self, Self::Sector | Self::SectorLatest | Self::Id | Self::Score | Self::TradableAt)
+        let is_label = matches!(self, Self::EntryAt | Self::ExitAt(_) | Self::Return(_));
+        is_label || matches!(self, Self::Sector | Self::SectorLatest | Self::Id | Self::Score | Self::TradableAt)
     }
 
     fn data_type(self) -> DataType {
         match self {
             Self::Ticker | Self::Sector | Self::SectorLatest | Self::Id | Self::Title | Self::Link => DataType::Utf8,
-            Self::Date => tables::date(),
+            Self::Date | Self::EntryAt | Self::ExitAt(_) => tables::date(),
             Self::Period | Self::Regime | Self::Signal | Self::Source => tables::choice(),
-            Self::Confidence | Self::Score => DataType::Float64,
+            Self::Confidence | Self::Score | Self::Return(_) => DataType::Float64,
             Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil | Self::KnownAt | Self::TradableAt => {
                 tables::instant()
             }
@@ -190,6 +204,11 @@ impl Column {
         }
     }
 }
+
+/// The names of the columns of each horizon: the end of a position, and its return.
+static LABELS: LazyLock<Vec<[String; 2]>> = LazyLock::new(|| {
+    Period::all().map(|horizon| [format!("exit_at_{horizon}"), format!("return_{horizon}")]).collect()
+});
 
 /// One of the three articles of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,7 +12,7 @@ use super::filter::Filter;
 use super::written::WrittenColumns;
 use crate::definition::{Availability, DayCount, Days, Duplicates, NaiveRule, TimeOfDay, TradeAt, Vintage};
 use crate::identity::Identity;
-use crate::interface::Endpoint;
+use crate::interface::{Endpoint, Period};
 use crate::sessions::Sessions;
 
 /// The dataset: which signals, their features, its columns, its order.
@@ -60,6 +60,31 @@ pub struct DatasetPlan {
     pub live_within: DayCount,
     /// Rows or matrices.
     pub shape: Shape,
+    /// How returns are measured, if they are columns.
+    pub labels: Labels,
+}
+
+/// How returns beside signals are measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Labels {
+    /// The horizons.
+    pub horizons: Vec<Period>,
+    /// The sessions from the date of a backfilled signal to its entry; 0 is the close of the date itself.
+    pub lag: u32,
+}
+
+impl Default for Labels {
+    fn default() -> Self {
+        Self { horizons: Vec::new(), lag: 1 }
+    }
+}
+
+impl Labels {
+    /// Their columns.
+    pub(super) fn columns(&self) -> Vec<Column> {
+        let of_each = self.horizons.iter().flat_map(|&horizon| [Column::ExitAt(horizon), Column::Return(horizon)]);
+        self.horizons.first().map(|_| Column::EntryAt).into_iter().chain(of_each).collect()
+    }
 }
 
 impl DatasetPlan {
@@ -72,6 +97,14 @@ impl DatasetPlan {
                 RowKind::Article => "`ticker`, `date`, `title`, `link` and `copy`",
             };
             warnings.push(format!("`columns` leaves out a column that tells rows apart: keep {kept}"));
+        }
+        let chosen = |name: &str| match &self.shape {
+            Shape::Long => self.written.name_of(name).is_some(),
+            Shape::Wide(values) => values.iter().any(|value| value == name),
+        };
+        if self.rows == RowKind::Signal && chosen("confidence") && !chosen("signal") && !chosen("score") {
+            let text = "`confidence` alone does not tell a buy from a sell: add `score`, which is negative for a sell, or `signal`";
+            warnings.push(text.to_owned());
         }
         let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news, and one that is \
                     dated at midnight uses none of it: use `1d`, or say when signals are made with `made_at` in `[signals]`";
@@ -105,11 +138,6 @@ impl DatasetPlan {
         is_other_clock || self.is_same_day() || self.made_at.is_some() || !self.news_delay.is_zero()
     }
 
-    /// Whether its trading days are those that signals tell of.
-    pub fn counts_dates_of_signals(&self) -> bool {
-        matches!(self.lag, DayCount::Trading(_)) && !self.sessions.are_given()
-    }
-
     /// Whether a signal uses only news that was known when it was first seen.
     pub fn is_as_lived(&self) -> bool {
         self.vintage == Vintage::First || self.availability == Availability::Observed
@@ -117,7 +145,7 @@ impl DatasetPlan {
 
     /// Whether its features depend on when the signals and everything else was first seen.
     pub fn has_a_past(&self) -> bool {
-        !self.features.is_empty() && (self.is_as_lived() || self.counts_dates_of_signals())
+        !self.features.is_empty() && self.is_as_lived()
     }
 
     /// Whether it depends on the past of the archive: its features, the sectors of its tickers, or when the service was
@@ -125,7 +153,8 @@ impl DatasetPlan {
     pub fn needs_past(&self) -> bool {
         let is_live = self.columns.contains(&Column::Backfilled) && !self.features.is_empty();
         let is_needed = |column: &Column| {
-            matches!(column, Column::WatchedUntil | Column::Claimed | Column::KnownAt | Column::TradableAt)
+            let is_time = matches!(column, Column::KnownAt | Column::TradableAt | Column::EntryAt);
+            is_time || matches!(column, Column::WatchedUntil | Column::Claimed)
         };
         self.has_a_past() || self.has_sectors() || is_live || self.columns.iter().any(is_needed)
     }
@@ -156,13 +185,31 @@ impl DatasetPlan {
         windows
     }
 
-    /// The same dataset, with a last column that marks the rows that rest on claims.
+    /// The same dataset, with further columns, of those that it does not have yet.
     #[must_use]
-    pub(super) fn with_claims(mut self) -> Self {
-        self.columns.push(Column::Claimed);
-        self.schema = columns::long(&self.columns, &self.features, self.rows);
-        self.written = self.written.with_last(&self.schema);
+    pub(super) fn with_columns(mut self, columns: impl IntoIterator<Item = Column>) -> Self {
+        for column in columns {
+            if !self.columns.contains(&column) {
+                self.columns.push(column);
+                self.schema = columns::long(&self.columns, &self.features, self.rows);
+                self.written = self.written.with_last(&self.schema);
+            }
+        }
         self
+    }
+
+    /// The same dataset with returns beside its signals.
+    #[must_use]
+    pub(super) fn with_labels(mut self, labels: Labels) -> Self {
+        let columns = labels.columns();
+        self.labels = labels;
+        self.with_columns(columns)
+    }
+
+    /// The columns that are labels, which look ahead by design, by their own names.
+    pub fn label_names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let is_label = |column: &&Column| matches!(column, Column::ExitAt(_) | Column::Return(_));
+        self.columns.iter().filter(is_label).map(|column| column.name())
     }
 
     /// How long after a day of news a signal may be dated that uses it; none if that is not limited.
@@ -204,6 +251,7 @@ impl DatasetPlan {
         let is_complete = self.inputs().is_empty();
         let is_final = |column: &Column| match column {
             Column::Revisions | Column::WatchedUntil | Column::SectorLatest => false,
+            Column::EntryAt | Column::ExitAt(_) | Column::Return(_) => false,
             Column::Backfilled | Column::KnownAt | Column::TradableAt => is_complete,
             _ => true,
         };

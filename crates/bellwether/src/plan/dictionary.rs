@@ -87,15 +87,13 @@ impl Column {
                 "false",
             ),
             (Self::KnownAt, _) => Meaning::always(
-                &format!(
-                    "when {it}, and that its news had been asked for, was complete in the archive; if the row was \
-                     backfilled, its date plus the lag"
-                ),
+                &format!("when everything in the row had been seen: {it}, and that its news had been asked for"),
                 "2026-11-24T21:30:09.402117Z",
             ),
             (Self::TradableAt, _) => Meaning::unless(
                 "`[calendar]` does not tell of that day",
-                "when a session first opened or closed after `known_at`, as `trade_at` says",
+                "when a session first opened or closed, as `trade_at` says, after `known_at`; if the row was backfilled, after \
+                 the time when the signal is made plus the lag, which is an assumption",
                 "2026-11-25T14:30:00.000000Z",
             ),
             (Self::Source, _) => Meaning::always("the operation that returned the row's values", "signals-history-all"),
@@ -122,7 +120,32 @@ impl Column {
             (Self::Title, _) => Meaning::always("the headline", "Exxon raises its dividend"),
             (Self::Link, _) => Meaning::always("the address of the article", "https://news.example.com/1"),
             (Self::Copy, _) => Meaning::always("0, 1, … for articles with the same date, title and address", "0"),
-            (Self::Score, _) => {
+            (Self::Score, RowKind::Signal) => Meaning::unless(
+                "the signal has no direction",
+                "the confidence, negative for a sell: what ranks, factors and matrices use",
+                "-0.6664",
+            )
+            .in_unit(SCALE),
+            (Self::EntryAt, _) => Meaning::unless(
+                "the sessions end before it",
+                "the session at whose close the signal can be entered: the first after the day on which the row was known; if it \
+                 was backfilled, by assumption the `lag` of `[labels]` after its date",
+                "2026-11-25T00:00:00",
+            ),
+            (Self::ExitAt(horizon), _) => Meaning::unless(
+                "the prices end before it",
+                format!(
+                    "a label, which looks ahead: the session at whose close a position ends, {horizon} after `entry_at`, or that \
+                     of the last close of a name that was delisted"
+                ),
+                "2026-12-03T00:00:00",
+            ),
+            (Self::Return(_), _) => Meaning::unless(
+                "one of the two closes is missing",
+                "a label, which looks ahead: the return from the close of `entry_at` to that of the exit",
+                "0.0123",
+            ),
+            (Self::Score, RowKind::Article) => {
                 Meaning::unless("the vendor gave none", "the score of the article", "0.41").in_unit(SCALE)
             }
         }

@@ -23,12 +23,12 @@ use url::Url;
 
 pub use crate::columns::csv::FormulaGuard;
 pub use crate::definition::{
-    Availability, Confidence, Cron, DayCount, Days, Duplicates, Format, Hook, HookUrl, NaiveRule, OnFinding, Statistic,
-    StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
+    Added, Availability, Confidence, Cron, DayCount, Days, Duplicates, Format, Hook, HookUrl, NaiveRule, OnFinding,
+    Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
 pub use columns::{Column, Decay, Feature, Reference, RowKind, describe};
-pub use dataset::{DatasetPlan, Shape};
+pub use dataset::{DatasetPlan, Labels, Shape};
 pub use dictionary::Meaning;
 pub use filter::Filter;
 pub use request::Request;
@@ -396,7 +396,9 @@ impl Plan {
     pub fn with_claims(self) -> Self {
         match self.claims {
             Claims::Included => self,
-            Claims::LeftOut => Self { claims: Claims::Included, dataset: self.dataset.with_claims(), ..self },
+            Claims::LeftOut => {
+                Self { claims: Claims::Included, dataset: self.dataset.with_columns([Column::Claimed]), ..self }
+            }
         }
     }
 

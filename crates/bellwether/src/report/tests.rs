@@ -44,6 +44,8 @@ fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> Re
                 .collect::<Float64Array>(),
         ),
     ];
+    let score = columns[5].clone();
+    let columns = columns.into_iter().chain([score]).collect();
     RecordBatch::try_new(plan().schema, columns).unwrap()
 }
 

@@ -73,7 +73,7 @@ struct DatasetBasis<'a> {
     made_at: Option<String>,
     news_delay_secs: u64,
     /// The digest of the calendar; null for Monday to Friday.
-    calendar: Option<&'a str>,
+    calendar: &'a str,
     /// The digest of the names that ids come from; null without a column of ids.
     identity: Option<&'a str>,
     trade_at: String,
@@ -90,6 +90,9 @@ struct DatasetBasis<'a> {
     filter: FilterBasis,
     vintage: String,
     live_within: String,
+    /// The lag of entries, in sessions, and the digests of the prices, if there are any.
+    entry_lag: u32,
+    prices: Vec<String>,
     /// The columns that are matrices; null if the dataset is long.
     matrices: Option<&'a [String]>,
 }
@@ -130,6 +133,9 @@ impl Builder<'_> {
             observations.append(&mut watched);
         }
         let mut basis = Basis::of(self.plan, self.scope, &observations, writer);
+        if let Some(prices) = self.prices(&self.plan.dataset)? {
+            basis.dataset.prices = prices.summary.files.into_iter().map(|file| file.blake3).collect();
+        }
         if !self.plan.dataset.features.is_empty() {
             basis.watched = self.watched_lists()?;
         }
@@ -232,6 +238,7 @@ impl<'a> DatasetBasis<'a> {
             vintage,
             live_within,
             shape,
+            labels,
         } = plan;
         let names = written.schema().fields().iter().map(|field| field.name().as_str());
         Self {
@@ -256,6 +263,8 @@ impl<'a> DatasetBasis<'a> {
             filter: FilterBasis::of(filter),
             vintage: vintage.to_string(),
             live_within: live_within.to_string(),
+            entry_lag: labels.lag,
+            prices: Vec::new(),
             matrices: match shape {
                 Shape::Long => None,
                 Shape::Wide(values) => Some(values),

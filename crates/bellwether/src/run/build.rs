@@ -16,6 +16,7 @@ use super::names::some_of;
 use super::observer::Control;
 use super::report::Drawing;
 use super::scope::archived_scope;
+use super::skill::PriceInput;
 use super::stage::Stage;
 use super::store::{self, RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
@@ -32,7 +33,7 @@ use crate::export::{
 };
 use crate::facts::{ArticleCounts, Facts, Tally};
 use crate::interface::Ticker;
-use crate::plan::{AdHoc, Format, NaiveRule, Plan, RowKind, Shape, StoreUrl};
+use crate::plan::{AdHoc, Column, Format, NaiveRule, Plan, RowKind, Shape, StoreUrl};
 use crate::process::cancel;
 use crate::process::trace::work;
 use crate::tables::Table;
@@ -167,7 +168,7 @@ pub(super) fn from_archive<T>(
     before: PreviousVersions<'_>,
     build: impl FnOnce(Builder<'_>, &BuildOptions, Vec<String>) -> Result<T>,
 ) -> Result<T> {
-    options.ad_hoc.apply(&mut plan);
+    options.ad_hoc.apply(&mut plan)?;
     let view = view_of_build(&plan, &options.archive, &options.ad_hoc, &options.control.stop)?;
     let scope = archived_scope(&plan, &view)?;
     let is_own = options.ad_hoc.is_none();
@@ -182,7 +183,14 @@ pub(super) fn from_archive<T>(
         notes.extend(note_on_definition(&plan, &view));
     }
     options.control.note(&notes);
-    let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before };
+    let work = Builder {
+        plan: &plan,
+        view: &view,
+        scope: &scope,
+        control: &options.control,
+        prices: &PriceInput::OfDefinition,
+        before,
+    };
     build(work, &options, notes)
 }
 
@@ -390,7 +398,7 @@ impl Builder<'_> {
         let mut tally = Tally::new(&self.plan.dataset);
         let mut wide = match &self.plan.dataset.shape {
             Shape::Long => None,
-            Shape::Wide(values) => Some(Wide::new(values)),
+            Shape::Wide(values) => Some(Wide::new(values, Column::Date)),
         };
         // What was rewritten since the version before is checked.
         let subject = self.before.map(|_| self.with_a_past()).transpose()?.flatten();

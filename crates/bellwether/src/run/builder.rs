@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::checks::PreviousVersion;
 use super::observer::Control;
+use super::skill::{PriceInput, prices_of};
 use crate::archive::{Scope, SealedRun, View};
 use crate::audit::Subject;
 use crate::audit::revisions::{Counting, Revisions, RewrittenSince, revisions};
@@ -14,7 +15,8 @@ use crate::columns::Rows;
 use crate::dataset::{self, Articles, Counts, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::facts::Facts;
-use crate::plan::{DatasetPlan, Plan, RowKind};
+use crate::plan::{Column, DatasetPlan, Plan, RowKind, Source};
+use crate::prices::Prices;
 use crate::process::cancel;
 use crate::process::trace::work;
 use crate::tables::Table;
@@ -26,6 +28,8 @@ pub(crate) struct Builder<'a> {
     pub(crate) view: &'a View,
     pub(crate) scope: &'a Scope,
     pub(crate) control: &'a Control,
+    /// The prices that returns are measured by, if they are columns.
+    pub(crate) prices: &'a PriceInput,
     /// The version before, if the next one is to be published.
     pub(crate) before: Option<&'a PreviousVersion>,
 }
@@ -59,15 +63,31 @@ impl Builder<'_> {
                     Ok(observed.slab)
                 }))
             };
-            let unfiltered = self.scope.without_filter();
-            let whole = || self.view.slabs(&unfiltered, vintage);
             let members = self.view.members(self.scope)?;
             let names = SeriesNames::of(&members, self.view.sources_of(&members)?);
-            dataset::build(DatasetInput { slabs, whole, names, past, stop }, dataset, scratch, |rows| {
-                cancel::check(stop)?;
-                deliver(rows)
-            })
+            dataset::build(
+                DatasetInput { slabs, names, past, prices: self.prices(dataset)?, stop },
+                dataset,
+                scratch,
+                |rows| {
+                    cancel::check(stop)?;
+                    deliver(rows)
+                },
+            )
         }
+    }
+
+    /// The prices of a dataset that has returns, or entries at the sessions of prices.
+    pub(super) fn prices(&self, dataset: &DatasetPlan) -> Result<Option<Prices>> {
+        let are_named = !matches!(self.prices, PriceInput::OfDefinition)
+            || !self.plan.prices.files.is_empty()
+            || matches!(self.plan.source, Source::Demo);
+        let is_needed = dataset.labels.horizons.first().is_some();
+        if !dataset.columns.contains(&Column::EntryAt) || !(is_needed || are_named) {
+            return Ok(None);
+        }
+        let prices = Prices::read(&prices_of(self.plan, self.prices)?, &self.control.stop)?;
+        prices.by_id(&dataset.identity).map(Some)
     }
 
     /// The number of signals that operations of the service contradict each other about.

@@ -17,6 +17,7 @@ use super::builder::Builder;
 use super::checks::{PreviousVersion, PreviousVersions, RowChecks};
 use super::observer::Control;
 use super::scope::asked_news;
+use super::skill::PriceInput;
 use super::stage::{Stage, Timing};
 use super::store::{RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
@@ -317,7 +318,14 @@ impl Sealing {
         let Self { plan, version, job, read, tally, control } = self;
         let ClusterJob { view, scope, provenance, before, mut notes, .. } = job;
         let before = before.as_ref();
-        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &control, before };
+        let work = Builder {
+            plan: &plan,
+            view: &view,
+            scope: &scope,
+            control: &control,
+            prices: &PriceInput::OfDefinition,
+            before,
+        };
         let mut facts = tally.finish();
         facts.articles = articles(&view, &scope, &facts, &plan.dataset)?;
         let slabs = view.slabs(&scope, plan.dataset.vintage)?;

@@ -364,7 +364,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         })?;
         options.control.note(&found);
         notes.extend(found);
-        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, before };
+        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, prices: &PriceInput::OfDefinition, before };
         let published = work.publish(&options.data, options.clock, AdHoc::default(), &stage)?;
         timings.push(stage.finish());
         prune::prune_copies(view.archive());

@@ -14,7 +14,7 @@ use super::blocking::blocking;
 use super::builder::{Builder, add_counts, scratch};
 use super::observer::Control;
 use super::scope::{archived_scope, requests_in_words};
-use super::skill::{has_prices, skill_of};
+use super::skill::{PriceInput, has_prices, skill_of};
 use super::stage::Stage;
 use crate::archive::ForgottenRun;
 use crate::audit::answers::answers;
@@ -71,7 +71,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let (folder, recorded) = version_of(&options.data.join("datasets"), options.name.as_deref())?;
         let definition = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?;
         let mut plan = Plan::of(definition.below(&options.root))?;
-        recorded.ad_hoc().map_err(|reason| FileError::damage(&folder.join(RECORD), reason))?.apply(&mut plan);
+        recorded.ad_hoc().map_err(|reason| FileError::damage(&folder.join(RECORD), reason))?.apply(&mut plan)?;
         report_of(&plan, &folder, &recorded, &options)
     })
     .await
@@ -132,7 +132,7 @@ fn report_of(plan: &Plan, folder: &Path, recorded: &VersionRecord, options: &Rep
     let control = &options.control;
     let view = view_of(plan, &options.archive, Some(options.as_of.unwrap_or(recorded.as_of)), &control.stop)?;
     let scope = archived_scope(plan, &view)?;
-    let work = Builder { plan, view: &view, scope: &scope, control, before: None };
+    let work = Builder { plan, view: &view, scope: &scope, control, prices: &PriceInput::OfDefinition, before: None };
     let stage = Stage::begin(control, "report");
     let version = match options.as_of {
         Some(_) => None,

@@ -9,9 +9,10 @@ use super::audits::{AuditOptions, run_as_stage};
 use super::demo::DEMO_SEED;
 use crate::archive::{Scope, View};
 use crate::audit::Subject;
-use crate::audit::skill::{PriceRows, PriceSource, Prices, Skill, SkillInput, SkillRules, WhenMissing, find, skill};
+use crate::audit::skill::{Skill, SkillInput, SkillRules, WhenMissing, skill};
 use crate::error::{Error, Result};
 use crate::plan::{Plan, PricesPlan, RowKind, Source};
+use crate::prices::{PriceRows, PriceSource, Prices, find};
 use crate::process::cancel::CancellationToken;
 use crate::serve::Universe;
 use crate::time::Clock;
@@ -99,7 +100,7 @@ pub(super) fn skill_of(plan: &Plan, view: &View, scope: &Scope, stop: &Cancellat
 }
 
 /// Where the prices come from.
-fn prices_of(plan: &Plan, input: &PriceInput) -> Result<PriceSource> {
+pub(super) fn prices_of(plan: &Plan, input: &PriceInput) -> Result<PriceSource> {
     let files = match input {
         PriceInput::Rows(rows) => return Ok(PriceSource::Rows(rows.clone(), plan.prices.clone())),
         PriceInput::Files(files) => files,

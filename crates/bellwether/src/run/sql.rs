@@ -34,7 +34,7 @@ pub struct SqlOptions {
 /// when it was cancelled.
 pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
     let SqlOptions { archive, location, ad_hoc, dialect, control } = options;
-    ad_hoc.apply(&mut plan);
+    ad_hoc.apply(&mut plan)?;
     let view = view_of(&plan, &archive, ad_hoc.as_of, &control.stop)?;
     let scope = archived_scope(&plan, &view)?;
     let folders = match (location, view.archive().claims()) {

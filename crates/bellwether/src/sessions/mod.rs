@@ -1,18 +1,19 @@
 //! The sessions of a market: the days on which it trades, and when it opens and closes.
 //!
-//! Without a calendar every Monday to Friday is a trading day, holidays too, and nobody knows the hours. A definition
-//! may state hours and holidays, or name a file that lists the sessions. The file says nothing of days before its first
+//! Those of the New York Stock Exchange are built in. A definition may instead state hours and holidays, with every other
+//! Monday to Friday a trading day, or name a file that lists the sessions. The file says nothing of days before its first
 //! and after its last session: there, trading days are Monday to Friday, and the hours are unknown.
 
 mod file;
+mod nyse;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
-use crate::definition::{OpeningHours, TradeAt};
+use crate::definition::{OpeningHours, TimeOfDay, TradeAt};
 use crate::disk::digest;
 use crate::disk::small_csv::CsvError;
 use crate::time::MICROS_PER_DAY;
@@ -23,11 +24,11 @@ type Day = i32;
 /// The days that a calendar tells of: from 1970 to 2099.
 const END: Day = 130 * 365 + 32;
 
-/// The sessions of a market.
-#[derive(Clone, Default)]
-pub struct Sessions(Option<Arc<Calendar>>);
+/// The sessions of a market; by default those of the New York Stock Exchange.
+#[derive(Clone)]
+pub struct Sessions(Arc<Calendar>);
 
-/// A calendar that a definition gives.
+/// The days and hours of a market.
 struct Calendar {
     /// The trading days, in order.
     days: Vec<Day>,
@@ -43,8 +44,8 @@ struct Calendar {
 enum KnownHours {
     /// Nothing.
     Unknown,
-    /// They are the same on each trading day.
-    Daily(OpeningHours),
+    /// They are the same on each trading day, but for an exchange's early closes.
+    Daily(OpeningHours, fn(NaiveDate) -> Option<u32>),
     /// They are listed, in order.
     Listed(Vec<Hours>),
 }
@@ -67,15 +68,29 @@ struct ListedSession {
 impl Sessions {
     /// Monday to Friday, except for holidays.
     pub fn of_rule(hours: Option<OpeningHours>, holidays: &[NaiveDate]) -> Self {
-        let mut holidays: Vec<Day> = holidays.iter().map(|date| number(*date)).collect();
-        holidays.sort_unstable();
-        let is_open = |day: &Day| is_weekday(*day) && holidays.binary_search(day).is_err();
-        let days: Vec<Day> = (0..END).filter(is_open).collect();
+        let hours = hours.map(|hours| (hours, (|_| None) as fn(NaiveDate) -> Option<u32>));
+        Self::of_days(|date| !holidays.contains(&date), hours)
+    }
+
+    /// Those of the New York Stock Exchange.
+    fn of_new_york() -> Self {
+        let hours = "09:30-16:00 America/New_York".parse::<OpeningHours>().ok();
+        Self::of_days(|date| !nyse::is_holiday(date), hours.map(|hours| (hours, nyse::early_close as fn(_) -> _)))
+    }
+
+    /// The days from Monday to Friday that are open.
+    fn of_days(
+        is_open: impl Fn(NaiveDate) -> bool,
+        hours: Option<(OpeningHours, fn(NaiveDate) -> Option<u32>)>,
+    ) -> Self {
+        let days: Vec<Day> = (0..END).filter(|day| is_weekday(*day) && is_open(date(*day))).collect();
         let bytes = days.iter().flat_map(|day| day.to_le_bytes());
-        let in_words = hours.map_or_else(String::new, |hours| hours.to_string());
-        let digest = digest::of(&bytes.chain(in_words.into_bytes()).collect::<Vec<u8>>());
-        let hours = hours.map_or(KnownHours::Unknown, KnownHours::Daily);
-        Self(Some(Arc::new(Calendar { days, hours, ends: None, digest })))
+        let early = |day: &Day| Some(hours?.1(date(*day))? as u8);
+        let in_words = hours.map_or_else(String::new, |(hours, _)| hours.to_string());
+        let bytes = bytes.chain(in_words.into_bytes()).chain(days.iter().filter_map(early));
+        let digest = digest::of(&bytes.collect::<Vec<u8>>());
+        let hours = hours.map_or(KnownHours::Unknown, |(hours, early)| KnownHours::Daily(hours, early));
+        Self(Arc::new(Calendar { days, hours, ends: None, digest }))
     }
 
     /// The sessions that a CSV file lists.
@@ -103,74 +118,53 @@ impl Sessions {
         let of_hours = hours.iter().flat_map(|hours| [hours.open, hours.close]).flat_map(i64::to_le_bytes);
         let digest = digest::of(&of_days.chain(last.to_le_bytes()).chain(of_hours).collect::<Vec<u8>>());
         let ends = listed.last().map(|last| last.date);
-        Self(Some(Arc::new(Calendar { days, hours: KnownHours::Listed(hours), ends, digest })))
-    }
-
-    /// Whether a definition gives a calendar.
-    pub fn are_given(&self) -> bool {
-        self.0.is_some()
+        Self(Arc::new(Calendar { days, hours: KnownHours::Listed(hours), ends, digest }))
     }
 
     /// Whether the hours of sessions are known.
     pub fn have_hours(&self) -> bool {
-        self.0.as_ref().is_some_and(|calendar| !matches!(calendar.hours, KnownHours::Unknown))
+        !matches!(self.0.hours, KnownHours::Unknown)
     }
 
     /// The last session that is listed, if sessions are listed.
     pub fn end(&self) -> Option<NaiveDate> {
-        self.0.as_ref()?.ends
+        self.0.ends
     }
 
-    /// The digest of the calendar, if one is given.
-    pub fn digest(&self) -> Option<&str> {
-        Some(&self.0.as_ref()?.digest)
+    /// The digest of the calendar.
+    pub fn digest(&self) -> &str {
+        &self.0.digest
     }
 
     /// The number of trading days after a day, up to another one.
     pub(crate) fn count_after(&self, day: NaiveDate, until: NaiveDate) -> u32 {
-        match &self.0 {
-            Some(calendar) => {
-                let index_of = |day: NaiveDate| calendar.days.partition_point(|other| *other <= number(day));
-                index_of(until).saturating_sub(index_of(day)) as u32
-            }
-            None => {
-                let days = u32::try_from((until - day).num_days()).unwrap_or_default();
-                let weeks = days / 7;
-                let rest = (1..=(days % 7) as Day).filter(|more| is_weekday(number(day) + (weeks * 7) as Day + more));
-                weeks * 5 + rest.count() as u32
-            }
-        }
+        let index_of = |day: NaiveDate| self.0.days.partition_point(|other| *other <= number(day));
+        index_of(until).saturating_sub(index_of(day)) as u32
     }
 
     /// The trading day that is so many after a day, the first being 1.
     pub(crate) fn nth_after(&self, day: Day, count: u32) -> Day {
-        match &self.0 {
-            Some(calendar) => {
-                let next = calendar.days.partition_point(|other| *other <= day) + count as usize;
-                let beyond = || day + days_until_nth_weekday(weekday(day), count.into()) as Day;
-                next.checked_sub(1).and_then(|index| calendar.days.get(index).copied()).unwrap_or_else(beyond)
-            }
-            None => day + days_until_nth_weekday(weekday(day), count.into()) as Day,
-        }
+        let next = self.0.days.partition_point(|other| *other <= day) + count as usize;
+        let beyond = || day + days_until_nth_weekday(weekday(day), count.into()) as Day;
+        next.checked_sub(1).and_then(|index| self.0.days.get(index).copied()).unwrap_or_else(beyond)
     }
 
-    /// The trading day that is so many before a day, the first being 1, if a calendar tells.
+    /// The trading day that is so many before a day, the first being 1; none before 1970.
     pub(crate) fn nth_before(&self, day: Day, count: usize) -> Option<Day> {
-        let calendar = self.0.as_ref()?;
-        let before = calendar.days.partition_point(|other| *other < day);
-        before.checked_sub(count).map(|index| calendar.days[index])
+        let before = self.0.days.partition_point(|other| *other < day);
+        before.checked_sub(count).map(|index| self.0.days[index])
     }
 
-    /// The trading days from one day to another, if a calendar tells.
-    pub(crate) fn between(&self, first: Day, last: Day) -> Option<&[Day]> {
-        let days = &self.0.as_ref()?.days;
+    /// The trading days from one day to another.
+    pub(crate) fn between(&self, first: Day, last: Day) -> &[Day] {
+        let days = &self.0.days;
         let (from, to) = (days.partition_point(|day| *day < first), days.partition_point(|day| *day <= last));
-        Some(&days[from..to.max(from)])
+        &days[from..to.max(from)]
     }
 
     /// When a session first opens or closes after an instant; none if that is not known.
     pub(crate) fn first_trade_after(&self, instant: i64, at: TradeAt) -> Option<i64> {
-        let calendar = self.0.as_ref()?;
+        let calendar = &*self.0;
         let next = |hours: &Hours| {
             let (open, close) = (hours.open > instant, hours.close > instant);
             match at {
@@ -181,10 +175,10 @@ impl Sessions {
         };
         match &calendar.hours {
             KnownHours::Unknown => None,
-            KnownHours::Daily(hours) => {
+            KnownHours::Daily(hours, early) => {
                 // The clock of a place is never two days away from UTC.
                 let days = calendar.days.get(calendar.days.partition_point(|day| *day < day_of(instant) - 2)..)?;
-                days.iter().find_map(|day| next(&Hours::of(*hours, *day)))
+                days.iter().find_map(|day| next(&Hours::of(*hours, *early, *day)))
             }
             KnownHours::Listed(listed) => {
                 // Of an instant before the first session nobody knows what came next.
@@ -196,10 +190,35 @@ impl Sessions {
 }
 
 impl Hours {
-    /// Opening hours on a day.
-    fn of(hours: OpeningHours, day: Day) -> Self {
+    /// Opening hours on a day, on which a session may close early.
+    fn of(hours: OpeningHours, early: fn(NaiveDate) -> Option<u32>, day: Day) -> Self {
         let day = date(day);
-        Self { open: hours.open.on(day).timestamp_micros(), close: hours.close.on(day).timestamp_micros() }
+        let early = early(day).and_then(|hour| NaiveTime::from_hms_opt(hour, 0, 0));
+        let close = early.map_or(hours.close, |time| TimeOfDay { time, ..hours.close });
+        Self { open: hours.open.on(day).timestamp_micros(), close: close.on(day).timestamp_micros() }
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        static NEW_YORK: LazyLock<Sessions> = LazyLock::new(Sessions::of_new_york);
+        NEW_YORK.clone()
+    }
+}
+
+impl fmt::Display for Sessions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.end() {
+            Some(end) => write!(formatter, "as listed until {end}, then Monday to Friday"),
+            None if *self == Self::default() => formatter.write_str("those of the New York Stock Exchange"),
+            None => formatter.write_str("Monday to Friday, but for holidays"),
+        }
+    }
+}
+
+impl PartialEq for Sessions {
+    fn eq(&self, other: &Self) -> bool {
+        self.digest() == other.digest()
     }
 }
 
@@ -211,7 +230,7 @@ impl fmt::Debug for Sessions {
 }
 
 /// How many days after a day, by its weekday from Monday on, is the Monday to Friday that is so many after it.
-pub(crate) fn days_until_nth_weekday(weekday: i64, count: i64) -> i64 {
+fn days_until_nth_weekday(weekday: i64, count: i64) -> i64 {
     // Saturday and Sunday are as old as Friday.
     let since_friday = (weekday - 4).max(0);
     count + 2 * ((weekday - since_friday + count) / 5) - since_friday

@@ -29,15 +29,15 @@ fn a_holiday_is_no_trading_day() {
         [("2026-11-26", 1, 0), ("2026-11-27", 2, 1), ("2026-11-28", 2, 1), ("2026-11-30", 3, 2)]
     {
         let count = |sessions: &Sessions| sessions.count_after(day("2026-11-25"), day(until));
-        assert_eq!(count(&Sessions::default()), by_weekdays, "{until}");
-        assert_eq!((count(&by_rule()), count(&week())), (by_calendar, by_calendar), "{until}");
+        assert_eq!(count(&Sessions::of_rule(None, &[])), by_weekdays, "{until}");
+        assert_eq!([by_rule(), week(), Sessions::default()].map(|other| count(&other)), [by_calendar; 3], "{until}");
     }
 }
 
 #[test]
 fn the_nth_trading_day_is_found_by_counting() {
     let first = day("2026-11-14");
-    for sessions in [Sessions::default(), by_rule(), week()] {
+    for sessions in [Sessions::default(), Sessions::of_rule(None, &[]), by_rule(), week()] {
         for from in first.iter_days().take(20) {
             for count in 1..12 {
                 let found = sessions.nth_after(number(from), count);
@@ -49,12 +49,11 @@ fn the_nth_trading_day_is_found_by_counting() {
             }
         }
     }
-    assert_eq!(Sessions::default().nth_before(20_000, 1), None);
 }
 
 #[test]
 fn something_is_first_traded_after_it_is_known() {
-    for sessions in [week(), by_rule()] {
+    for sessions in [week(), by_rule(), Sessions::default()] {
         for (known, open, close, either) in [
             ("2026-11-24T14:30:00Z", "2026-11-25T14:30:00Z", "2026-11-24T21:00:00Z", "2026-11-24T21:00:00Z"),
             ("2026-11-24T21:00:00Z", "2026-11-25T14:30:00Z", "2026-11-25T21:00:00Z", "2026-11-25T14:30:00Z"),
@@ -68,7 +67,7 @@ fn something_is_first_traded_after_it_is_known() {
     }
     // Over the holiday, to an early close that only the list knows.
     let after = |sessions: &Sessions| sessions.first_trade_after(micros("2026-11-27T15:00:00Z"), TradeAt::Close);
-    assert_eq!(after(&week()), Some(micros("2026-11-27T18:00:00Z")));
+    assert_eq!([week(), Sessions::default()].map(|known| after(&known)), [Some(micros("2026-11-27T18:00:00Z")); 2]);
     assert_eq!(after(&by_rule()), Some(micros("2026-11-27T21:00:00Z")));
 }
 
@@ -77,10 +76,10 @@ fn what_a_calendar_does_not_tell_is_unknown() {
     let at = |sessions: &Sessions, known: &str| sessions.first_trade_after(micros(known), TradeAt::Either);
     assert_eq!(at(&week(), "2026-11-24T14:29:59Z"), None);
     assert_eq!(at(&week(), "2026-11-27T18:00:00Z"), None);
-    assert_eq!(at(&Sessions::default(), "2026-11-25T00:00:00Z"), None);
+    assert_eq!(at(&Sessions::of_rule(None, &[]), "2026-11-25T00:00:00Z"), None);
     assert_eq!(at(&Sessions::of_rule(None, &[]), "2026-11-25T00:00:00Z"), None);
     assert_eq!((week().end(), by_rule().end()), (Some(day("2026-11-27")), None));
-    assert!(week().digest() != by_rule().digest() && Sessions::default().digest().is_none());
+    assert!(week() != by_rule() && Sessions::default() != by_rule());
 }
 
 #[test]
@@ -112,4 +111,27 @@ fn a_line_that_is_no_session_is_refused_with_its_number() {
     }
     let quoted = "\u{feff}name,\"open\",\"close\",\"date\"\r\nx,2026-11-24T09:30:00Z,2026-11-24T16:00:00Z,2026-11-24 00:00:00\r\n";
     assert_eq!(parse(quoted).unwrap().len(), 1);
+}
+
+/// The days from Monday to Friday without a session, and the sessions that close early, as the package `exchange_calendars`
+/// has them.
+const XNYS: &str = include_str!("xnys.txt");
+
+#[test]
+fn the_new_york_stock_exchange_is_closed_and_closes_early_as_others_have_it() {
+    let (first, last) = (day("1990-01-01"), day("2045-12-31"));
+    let open = Sessions::default();
+    let open = open.between(number(first), number(last));
+    let mut found = String::new();
+    for date in first.iter_days().take_while(|date| *date <= last) {
+        let is_weekday = !matches!(chrono::Datelike::weekday(&date), chrono::Weekday::Sat | chrono::Weekday::Sun);
+        if is_weekday && open.binary_search(&number(date)).is_err() {
+            found.push_str(&format!("{date} closed\n"));
+        } else if let Some(hour) = super::nyse::early_close(date).filter(|_| is_weekday) {
+            found.push_str(&format!("{date} {hour}:00\n"));
+        }
+    }
+    let missing: Vec<&str> = XNYS.lines().filter(|line| !found.contains(line)).collect();
+    let extra: Vec<&str> = found.lines().filter(|line| !XNYS.contains(line)).collect();
+    assert_eq!((missing, extra), (Vec::new(), Vec::new()));
 }

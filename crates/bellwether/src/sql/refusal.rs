@@ -59,16 +59,17 @@ pub(crate) fn check(plan: &DatasetPlan) -> Result<()> {
     }
     let counts_backwards = matches!(plan.lag, DayCount::Trading(_)) && !plan.features.is_empty();
     let counts_age = matches!(plan.live_within, DayCount::Trading(_)) && plan.columns.contains(&Column::Backfilled);
-    if plan.sessions.are_given() && (counts_backwards || counts_age) {
+    if counts_backwards || counts_age {
         return Err(refusal(
-            "SQL cannot count the trading days of a calendar",
-            "engines have no calendar of a market: count in calendar days, such as `1d`, or use `bellwether build`",
+            "SQL cannot count trading days",
+            "engines have no calendar of a market: count in calendar days, such as `lag = \"1d\"` and `live_within = \"4d\"`, or \
+             use `bellwether build`",
         ));
     }
-    if let Some(made_at) = plan.made_at.filter(|made_at| made_at.zone.0 != chrono_tz::UTC) {
+    if let Some(made_at) = plan.made_at {
         return Err(refusal(
             format!("SQL cannot compute when signals are made with `made_at = \"{made_at}\"`"),
-            "engines disagree about hours that a clock skips or repeats: state the time in `UTC`, or use `bellwether build`",
+            "engines disagree about hours that a clock skips or repeats: remove it, or use `bellwether build`",
         ));
     }
     match plan.features.iter().find(|feature| matches!(feature, Feature::Historical(_))) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
-use chrono::{DateTime, NaiveDate, Timelike};
+use chrono::{DateTime, NaiveDate};
 
 use super::Question;
 use super::news::NewsQuery;
@@ -11,8 +11,7 @@ use super::text::{indent, number, one_of, quote, rows, wrap};
 use super::view::{SectorsOf, View, cell};
 use crate::archive::{ANSWERS, watches};
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{Column, DayCount, Filter, Request, TimeOfDay, Vintage};
-use crate::sessions::days_until_nth_weekday;
+use crate::plan::{Column, DayCount, Filter, Request, Vintage};
 use crate::tables::{ClaimedUntil, Table};
 use crate::time::to_record;
 
@@ -38,18 +37,6 @@ impl SignalQuery<'_> {
             relations.push(("seals", self.seals()));
         }
         relations.push(("signals", self.signals()));
-        if let Some(count) = self.trading_days() {
-            relations
-                .push(("days", "select day, min(first_seen) as first_seen\nfrom signals\ngroup by day".to_owned()));
-            let days = format!(
-                "select day, seen_by, earlier as cutoff\nfrom (\n    \
-                 select k.day, k.seen_by, d.day as earlier,\n        \
-                 row_number() over (partition by k.day, k.seen_by order by d.day desc) as place\n    \
-                 from (select distinct day, seen_by from signals) k\n    \
-                 join days d on d.day < k.day and d.first_seen <= k.seen_by\n) where place = {count}"
-            );
-            relations.push(("trading_days", days));
-        }
         relations.push(("selected", self.selected_signals()));
         if self.question.plan.has_sectors() {
             relations.push(("sector_listings", self.view.sector_listings(&self.and_asks_for_sectors())));
@@ -133,14 +120,6 @@ impl SignalQuery<'_> {
         self.question.plan.needs_past()
     }
 
-    /// The lag, if it is in trading days before that of the signal.
-    fn trading_days(&self) -> Option<i32> {
-        match self.question.plan.lag {
-            DayCount::Trading(days) if self.has_features() => Some(days.count()),
-            DayCount::Trading(_) | DayCount::Calendar(_) => None,
-        }
-    }
-
     /// When the run was sealed that answered a series at an instant.
     fn seals(&self) -> String {
         format!(
@@ -182,12 +161,7 @@ impl SignalQuery<'_> {
         let mut columns =
             vec!["ticker, date, period, regime, signal, cast(date as date) as day".to_owned(), number("confidence")];
         if self.news.is_timed() {
-            let end = match self.question.plan.made_at {
-                Some(TimeOfDay { time, .. }) => {
-                    format!("date + interval '{}' second", time.num_seconds_from_midnight())
-                }
-                None => self.news.end_of_day(),
-            };
+            let end = self.news.end_of_day();
             let midnight = format!("cast(cast(date as date) as {})", self.view.dialect.naive());
             columns.push(format!(
                 "case when utc_offset_minutes_known is null and date = {midnight} then {end} else date end as made"
@@ -236,11 +210,10 @@ impl SignalQuery<'_> {
     /// The signals that pass the filter, each with the last day of news that it may use.
     fn selected_signals(&self) -> String {
         let from = match self.question.plan.lag {
-            _ if !self.has_features() => "select *\nfrom signals s".to_owned(),
-            DayCount::Calendar(days) => format!("select *, day - {} as cutoff\nfrom signals s", days.count()),
-            DayCount::Trading(_) => "select s.*, d.cutoff\nfrom signals s\n\
-                                left join trading_days d on d.day = s.day and d.seen_by = s.seen_by"
-                .to_owned(),
+            DayCount::Calendar(days) if self.has_features() => {
+                format!("select *, day - {} as cutoff\nfrom signals s", days.count())
+            }
+            DayCount::Calendar(_) | DayCount::Trading(_) => "select *\nfrom signals s".to_owned(),
         };
         let conditions = conditions(&self.question.plan.filter);
         if conditions.is_empty() { from } else { format!("{from}\nwhere {}", conditions.join("\n    and ")) }
@@ -248,19 +221,9 @@ impl SignalQuery<'_> {
 
     /// The condition that an instant was too late for a signal to be live.
     fn is_late(&self, instant: &str) -> String {
-        match self.question.plan.live_within {
-            DayCount::Calendar(days) => format!("{instant} > s.date + interval '{}' day", days.count()),
-            DayCount::Trading(limit) => {
-                let dialect = self.view.dialect;
-                let since = dialect.days_between("date '1970-01-05'", "s.day");
-                let of = |weekday: i64| {
-                    format!("when {weekday} then {}", days_until_nth_weekday(weekday, i64::from(limit.count()) + 1))
-                };
-                let cases: Vec<String> = (0..7).map(of).collect();
-                let (cases, naive) = (cases.join(" "), dialect.naive());
-                format!("{instant} >= cast(s.day + case ({since} % 7 + 7) % 7 {cases} end as {naive})")
-            }
-        }
+        // `check` refuses a limit in trading days.
+        let (DayCount::Calendar(days) | DayCount::Trading(days)) = self.question.plan.live_within;
+        format!("{instant} > s.date + interval '{}' day", days.count())
     }
 
     /// The condition that a signal rests on claims.
@@ -347,6 +310,7 @@ impl SignalQuery<'_> {
                     }
                 };
             }
+            Column::Score => return "case when s.signal = 'sell' then -s.confidence else s.confidence end".to_owned(),
             Column::Sector => return "sectors.sector".to_owned(),
             Column::Id => {
                 let names = self.question.plan.identity.names();

@@ -6,9 +6,9 @@ use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::prices::Day;
 use crate::interface::{Period, Regime};
 use crate::plan::Days;
+use crate::prices::Day;
 
 /// The state of a history that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

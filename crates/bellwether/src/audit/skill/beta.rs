@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::prices::Prices;
+use crate::prices::Prices;
 
 /// Sessions between estimates.
 const STEP: usize = 21;

@@ -13,13 +13,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SkillRules;
-use super::horizon::{DatedEntries, Exits, first_after};
-use super::prices::{Day, Prices, TickerPrices};
 use crate::archive::{Groups, Histories, History};
 use crate::audit::observed::ObservedColumns;
 use crate::audit::subject::Subject;
 use crate::freshness::fresh_until;
 use crate::interface::{Period, Regime, Signal, Ticker};
+use crate::prices::horizon::{DatedEntries, Exits, first_after};
+use crate::prices::{Day, Prices, TickerPrices};
 use crate::tables::SeriesKey;
 use crate::time::MICROS_PER_DAY;
 
@@ -510,15 +510,15 @@ impl Intake<'_> {
             found.counts.incomplete += 1;
             if is_published {
                 let entered = sessions.get(entry).copied().unwrap_or_else(|| self.rules.sessions.nth_after(before, 1));
-                let end = super::horizon::end_day(*period, entered, &self.rules.sessions);
+                let end = crate::prices::horizon::end_day(*period, entered, &self.rules.sessions);
                 all.next_end = Some(all.next_end.map_or(end, |known| known.min(end)));
             }
             return;
         };
         let number = prices.number(day as Day).filter(|_| !self.prices.lack(day as Day, entry));
-        let priced = number.and_then(|number| Some((number, self.exits.value(self.prices, number, entry, exit)?)));
+        let priced = number.and_then(|number| Some((number, self.exits.held(self.prices, number, entry, exit)?)));
         all.count_day(offset, priced.is_some());
-        let Some((number, (_, ends))) = priced else {
+        let Some((number, (_, end))) = priced else {
             found.counts.without_price += 1;
             return;
         };
@@ -533,7 +533,7 @@ impl Intake<'_> {
             first = known.or(latest).expect("it is not new, or listed");
         }
         found.counts.across_names += u64::from(prices.is_under_another(day as Day, exit));
-        let marks = [(is_published, PUBLISHED), (latest.is_none(), WITHDRAWN), (is_new, ADDED), (ends, ENDED)];
+        let marks = [(is_published, PUBLISHED), (latest.is_none(), WITHDRAWN), (is_new, ADDED), (end < exit, ENDED)];
         let marks = marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| mark).sum();
         let latest = latest.unwrap_or(f64::NAN);
         let cell = Cell { first, latest, ticker: number, day: offset, entry: entry as u16, marks };

@@ -9,7 +9,7 @@ use bellwether_statistics::{OverlappingSeries, Share, Windows};
 use super::answer::Hindsight;
 use super::cells::{Rewrite, Vote, is_sell};
 use super::measure::{Center, DateFrame, Measuring};
-use super::prices::{Day, date};
+use crate::prices::{Day, date};
 
 /// Votes of a date.
 #[derive(Clone, Copy, Debug, Default)]

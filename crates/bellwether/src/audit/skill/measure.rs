@@ -13,10 +13,10 @@ use super::answer::{
 use super::beta::Betas;
 use super::cells::{Cell, PairCells, is_sell};
 use super::hindsight::HindsightCounts;
-use super::horizon::{EntrySpan, Exits};
 use super::news::{GROUPS, SignalNews};
-use super::prices::{Day, Prices, date};
 use crate::interface::{Period, Regime};
+use crate::prices::horizon::{EntrySpan, Exits};
+use crate::prices::{Day, Prices, date};
 
 /// A date with fewer names is not measured.
 const MIN_NAMES: usize = 5;
@@ -166,7 +166,7 @@ impl Measuring<'_> {
             let values = begins.iter_mut().zip(cells).map(|(begin, cell)| {
                 let from = begin.take()?;
                 *begin = self.exits.exit(period, from);
-                self.exits.value(self.prices, cell.ticker, from, (*begin)?).map(|(value, _)| value)
+                self.exits.held(self.prices, cell.ticker, from, (*begin)?).map(|(value, _)| value)
             });
             Ranks::of(values.map(|value| value.unwrap_or(f64::NAN)).collect())
         });
@@ -183,7 +183,7 @@ impl Measuring<'_> {
 
     /// The return of a name between two sessions; not a number if it has none.
     pub(super) fn value(&self, ticker: u16, from: u16, to: u16) -> f64 {
-        let value = self.exits.value(self.prices, ticker, from.into(), to.into());
+        let value = self.exits.held(self.prices, ticker, from.into(), to.into());
         value.map_or(f64::NAN, |(value, _)| value)
     }
 

@@ -20,11 +20,10 @@
 mod answer;
 mod beta;
 mod cells;
+mod checks;
 mod hindsight;
-mod horizon;
 mod measure;
 mod news;
-mod prices;
 mod rows;
 mod verdict;
 #[cfg(any(test, feature = "harness"))]
@@ -45,6 +44,8 @@ use crate::archive::StoredObservations;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interface::{Period, Regime, Ticker};
 use crate::plan::{DatasetPlan, DayCount, NaiveRule};
+use crate::prices::horizon::{DatedEntries, Exits};
+use crate::prices::{self, Day, PriceSummary, Prices, date};
 use crate::process::in_order::in_order;
 use crate::sessions::Sessions;
 use crate::tables::{SeriesKey, Table};
@@ -57,15 +58,11 @@ pub use answer::{
     SideMeasure, State, YearMeasure,
 };
 pub use cells::SignalCounts;
-use prices::{Day, date};
-pub use prices::{PriceFile, PriceRows, PriceSummary};
-pub(crate) use prices::{PriceSource, Prices, find};
 pub use rows::schema;
 
 use beta::Betas;
 use cells::{AllCells, Intake, PairCells};
 use hindsight::HindsightCounts;
-use horizon::{DatedEntries, Exits};
 use measure::{MeasuredPair, Measuring};
 use news::SignalNews;
 
@@ -251,7 +248,7 @@ pub(crate) fn skill(
     let mut signals = SignalCounts::default();
     all.pairs.iter().for_each(|pair| signals += pair.counts);
     let newest = all.newest.map(|day| day.min(prices::number(subject.view().as_of().date_naive())));
-    let warnings = prices::check(prices, &rules.sessions, &all.tickers, newest)?;
+    let warnings = checks::check(prices, &rules.sessions, &all.tickers, newest)?;
     let worst_day = worst_day(&all, prices);
     if rules.when_missing == WhenMissing::Refuse {
         refuse_unpriced(&all, &signals, worst_day, prices)?;

@@ -13,8 +13,6 @@ use arrow::array::{Array, AsArray};
 use arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
 
 use super::cells::{Cell, pair};
-use super::horizon::first_after;
-use super::prices::{Day, Prices, date};
 use crate::archive::Scope;
 use crate::audit::subject::Subject;
 use crate::columns::{Column, Rows};
@@ -22,6 +20,8 @@ use crate::dataset::{self, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Ticker};
 use crate::plan::{DatasetPlan, Days, Feature, Filter, Vintage};
+use crate::prices::horizon::first_after;
+use crate::prices::{Day, Prices, date};
 use crate::time::MICROS_PER_DAY;
 
 /// How many articles a window has, in groups. Of the last one it is not known.
@@ -165,7 +165,7 @@ impl KnownNews {
     }
 
     fn read(subject: &Subject, scope: &Scope, plan: &DatasetPlan, names: &[String], prices: &Prices) -> Result<Self> {
-        let (view, whole) = (subject.view(), scope.without_filter());
+        let view = subject.view();
         let past = plan.needs_past().then(|| view.past(scope, plan)).transpose()?;
         let seals = past.clone().filter(|_| plan.vintage == Vintage::First);
         let sessions = prices.sessions();
@@ -178,9 +178,9 @@ impl KnownNews {
         dataset::build(
             DatasetInput {
                 slabs: || view.slabs(scope, plan.vintage),
-                whole: || view.slabs(&whole, plan.vintage),
                 names: SeriesNames::default(),
                 past,
+                prices: None,
                 stop: view.archive().stop(),
             },
             plan,

@@ -11,11 +11,11 @@ use bellwether_statistics::Random;
 use super::answer::{Hindsight, Measure};
 use super::beta::Betas;
 use super::cells::PairCells;
-use super::horizon::Exits;
 use super::measure::{MeasuredPair, Measuring};
-use super::prices::{Day, PriceRows, PriceSource, Prices};
 use crate::interface::{Period, Regime};
 use crate::plan::PricesPlan;
+use crate::prices::horizon::Exits;
+use crate::prices::{Day, PriceRows, PriceSource, Prices};
 use crate::process::cancel::CancellationToken;
 use crate::time::MICROS_PER_DAY;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use chrono::NaiveDate;
 
 use super::Validator;
-use crate::definition::{CalendarSection, Definition, Placed, TimeOfDay};
+use crate::definition::{CalendarSection, Definition, Exchange, Placed, TimeOfDay};
 use crate::plan::columns::{Column, Feature};
 use crate::sessions::Sessions;
 use crate::text::problem::Problem;
@@ -19,17 +19,28 @@ impl Validator {
         columns: &[Column],
     ) -> Option<TimeOfDay> {
         let typed = definition.signals.made_at.as_ref()?;
-        if features.is_empty() && !has_times(columns) {
+        if features.is_empty() && !columns.contains(&Column::TradableAt) {
             let problem =
-                Problem::new("`made_at` has no effect without features of the news or `known_at`", typed.span());
-            self.object(problem.with_hint("add `\"known_at\"` to `add` in `[dataset]`, or remove `made_at`"));
+                Problem::new("`made_at` has no effect without features of the news or `tradable_at`", typed.span());
+            self.object(problem.with_hint("add `\"tradable_at\"` to `add` in `[dataset]`, or remove `made_at`"));
         }
         Some(**typed)
     }
 
     /// The sessions of the market.
     pub(super) fn sessions(&mut self, definition: &Definition, columns: &[Column], root: &Path) -> Sessions {
-        let CalendarSection { sessions, hours, holidays, trade_at } = &*definition.calendar;
+        let CalendarSection { exchange, sessions, hours, holidays, trade_at } = &*definition.calendar;
+        let others = [
+            ("sessions", sessions.as_ref().map(Placed::span)),
+            ("hours", hours.as_ref().map(Placed::span)),
+            ("holidays", holidays.as_ref().map(Placed::span)),
+        ];
+        if let (Some(exchange), Some((key, Some(span)))) =
+            (exchange, others.into_iter().find(|(_, span)| span.is_some()))
+        {
+            let problem = Problem::new(format!("`{key}` has no effect together with `exchange`"), span);
+            self.object(problem.with_hint(format!("the sessions of `{}` are built in: keep one of them", **exchange)));
+        }
         let by_rule = [("hours", hours.as_ref().map(Placed::span)), ("holidays", holidays.as_ref().map(Placed::span))];
         for (key, span) in by_rule.into_iter().filter_map(|(key, span)| Some((key, span?))) {
             if sessions.is_some() {
@@ -47,6 +58,7 @@ impl Validator {
                 self.object(problem.with_hint(hint));
             }
         }
+        let are_stated = hours.is_some() || holidays.is_some();
         let holidays: Vec<NaiveDate> =
             self.distinct("holiday", holidays.as_ref()).unwrap_or_default().into_iter().map(|day| day.0).collect();
         let given = match (sessions, hours) {
@@ -60,21 +72,19 @@ impl Validator {
                     return Sessions::default();
                 }
             },
-            (None, None) if holidays.is_empty() => Sessions::default(),
+            (None, _) if !are_stated => match exchange.as_deref().copied().unwrap_or(Exchange::Xnys) {
+                Exchange::Xnys => Sessions::default(),
+                Exchange::Weekdays => Sessions::of_rule(None, &[]),
+            },
             (None, hours) => Sessions::of_rule(hours.as_deref().copied(), &holidays),
         };
         if is_traded && !given.have_hours() {
             let span = definition.dataset.columns.as_ref().map(Placed::span);
             let span = span.or(definition.dataset.add.as_ref().map(Placed::span)).unwrap_or_default();
             let problem = Problem::new("`tradable_at` needs the hours of the market", span);
-            let hint = "set `hours = \"09:30-16:00 America/New_York\"` in `[calendar]`, or name a file of `sessions`";
+            let hint = "set `hours = \"09:30-16:00 America/New_York\"` in `[calendar]`, or name a file of `sessions`; those of `XNYS` are built in";
             self.miss("calendar", problem.with_hint(hint));
         }
         given
     }
-}
-
-/// Whether rows say when they were known.
-fn has_times(columns: &[Column]) -> bool {
-    columns.iter().any(|column| matches!(column, Column::KnownAt | Column::TradableAt))
 }

@@ -42,7 +42,14 @@ impl Validator {
             self.object(problem.with_hint("it is a column of signals: remove it"));
         }
         let extra = self.distinct("column", add.as_ref()).unwrap_or_default().into_iter().filter_map(added);
-        let mut columns: Vec<Column> = kind.base().iter().copied().chain(extra).collect();
+        let mut columns: Vec<Column> = kind.base().iter().copied().collect();
+        // Where sectors are asked for, a row says which it is of.
+        let is_of_sectors = typed.is_none() && kind == RowKind::Signal && definition.signals.sectors.is_some();
+        columns.extend(is_of_sectors.then_some(Column::Sector));
+        columns.extend(extra);
+        with_assumption(&mut columns, Column::TradableAt, Column::Backfilled);
+        let mut seen = BTreeSet::new();
+        columns.retain(|column| seen.insert(column.name()));
         let names = |columns: &[Column]| columns.iter().map(|column| column.name().to_owned()).collect::<Vec<_>>();
         let of_features = features.iter().map(Feature::to_string);
         let Some(typed) = typed else {
@@ -76,7 +83,8 @@ impl Validator {
             let problem = Problem::new(format!("no column `{}`", name.as_str()), name.span());
             self.object(problem.with_hint(suggestion(name, &possible_names, "the columns are")));
         }
-        let written: Vec<String> = typed_names.into_iter().map(|name| renamed(&name).unwrap_or(name)).collect();
+        let mut written: Vec<String> = typed_names.into_iter().map(|name| renamed(&name).unwrap_or(name)).collect();
+        with_assumption(&mut written, Column::TradableAt.name().to_owned(), Column::Backfilled.name().to_owned());
         columns.extend(possible.into_iter().filter(|column| written.iter().any(|name| name == column.name())));
         let features = features.into_iter().filter(|feature| written.contains(&feature.to_string())).collect();
         ChosenColumns { columns, features, written }
@@ -105,6 +113,15 @@ impl Validator {
             names.insert(column.clone(), (**name).clone());
         }
         ColumnNames::new(names)
+    }
+}
+
+/// Adds beside a column the one that says where it is an assumption, unless it is there.
+fn with_assumption<T: PartialEq>(columns: &mut Vec<T>, column: T, assumed: T) {
+    if let Some(index) = columns.iter().position(|other| *other == column)
+        && !columns.contains(&assumed)
+    {
+        columns.insert(index + 1, assumed);
     }
 }
 

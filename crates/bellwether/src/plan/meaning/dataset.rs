@@ -9,12 +9,12 @@ use super::columns::{ChosenColumns, constant, is_wide};
 use super::kinds::{of_join, row_kind};
 use super::{Validator, repetition};
 use crate::definition::{
-    Availability, DatasetKind, DayCount, Days, Definition, Duplicates, JoinSection, List, NaiveRule, NewsSource,
-    OutputSection, Placed, SentimentSection, Statistic, TradeAt, Vintage,
+    Availability, DatasetKind, DayCount, Days, Definition, Duplicates, JoinSection, LabelsSection, List, NaiveRule,
+    NewsSource, OutputSection, Placed, SentimentSection, Statistic, TradeAt, Vintage,
 };
 use crate::plan::columns::{self, Column, Feature, Reference, RowKind};
 use crate::plan::written::{ColumnChoice, WrittenColumns};
-use crate::plan::{DatasetPlan, Shape};
+use crate::plan::{DatasetPlan, Labels, Shape};
 use crate::text::problem::{Problem, suggestion};
 
 const DEFAULT_LAG: DayCount = DayCount::Calendar(Days::new(1));
@@ -24,7 +24,7 @@ const DEFAULT_STATISTICS: [Statistic; 5] =
 const DEFAULT_LIVE_WITHIN: DayCount = DayCount::Trading(Days::new(2));
 /// Enough for two million rows with the default columns.
 const SORT_MEMORY: usize = 256 << 20;
-const DEFAULT_VALUES: [&str; 2] = ["signal", "confidence"];
+const DEFAULT_VALUES: [&str; 1] = ["score"];
 
 impl Validator {
     /// The dataset of a definition.
@@ -62,6 +62,7 @@ impl Validator {
         let made_at = self.made_at(definition, &features, &columns);
         let sessions = self.sessions(definition, &columns, root);
         let identity = self.identity(definition, rows, &columns, root);
+        let labels = self.labels(definition, rows);
         DatasetPlan {
             rows,
             dates: definition.dates.naive.as_deref().copied().unwrap_or(NaiveRule::Utc),
@@ -88,7 +89,32 @@ impl Validator {
             schema,
             written,
             shape,
+            labels: Labels::default(),
         }
+        .with_labels(labels)
+    }
+
+    /// The returns that are columns.
+    fn labels(&mut self, definition: &Definition, rows: RowKind) -> Labels {
+        let Some(section) = &definition.labels else { return Labels::default() };
+        let LabelsSection { horizons, lag } = &**section;
+        if rows == RowKind::Article || is_wide(definition) {
+            let problem = Problem::new("`[labels]` has no effect without rows of signals", section.span());
+            self.object(problem.with_hint("remove it, or set `kind = \"signals\"` and a long `layout`"));
+        }
+        let horizons = self.distinct("horizon", horizons.as_ref()).unwrap_or_default();
+        if horizons.is_empty() {
+            let problem = Problem::new("no horizons of labels", section.span());
+            self.miss("labels", problem.with_hint("list them in `[labels]`: `horizons = [\"5d\"]`"));
+        }
+        if definition.prices.is_empty() && definition.source.service.is_none() {
+            let problem = Problem::new("`[labels]` needs prices", section.span());
+            self.miss(
+                "prices",
+                problem.with_hint("name files with closing prices in `[prices]`: `file = \"prices.parquet\"`"),
+            );
+        }
+        Labels { horizons, lag: lag.as_deref().map_or(1, |lag| u32::from(*lag)) }
     }
 
     fn features(&mut self, section: &Placed<JoinSection>, sentiment: &SentimentSection) -> Vec<Feature> {

@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 106] = [
+pub(super) const KEYS: [(&str, &str); 109] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -82,7 +82,7 @@ pub(super) const KEYS: [(&str, &str); 106] = [
     ("dataset.kind", "\"signals\""),
     ("dataset.kind", "\"news\""),
     ("dataset.columns", "[\"date\", \"ticker\"]"),
-    ("dataset.add", "\"sector\""),
+    ("dataset.add", "\"revisions\""),
     ("dataset.add", "\"known_at\""),
     ("dataset.add", "\"tradable_at\""),
     ("dataset.add", "\"id\""),
@@ -91,6 +91,7 @@ pub(super) const KEYS: [(&str, &str); 106] = [
     ("rejects.max_share", "0.5"),
     ("rejects.keep_extra", "true"),
     ("dates.naive", "\"wall\""),
+    ("calendar.exchange", "\"weekdays\""),
     ("calendar.sessions", "\"src/sessions/week.csv\""),
     ("calendar.hours", "\"09:00-17:30 Europe/Berlin\""),
     ("calendar.holidays", "\"2026-11-26\""),
@@ -117,6 +118,8 @@ pub(super) const KEYS: [(&str, &str); 106] = [
     ("filter.min_confidence", "0.6"),
     ("filter.from", "2026-01-01"),
     ("filter.to", "2026-02-01"),
+    ("labels.horizons", "\"5d\""),
+    ("labels.lag", "2"),
     ("prices.file", "\"prices.parquet\""),
     ("prices.columns", "{ close = \"adj_close\" }"),
     ("prices.adjusted", "true"),

@@ -62,7 +62,7 @@ fn the_document_of_a_definition_is_this_text() {
     "dates": "utc",
     "made_at": null,
     "news_delay_secs": 0,
-    "calendar": null,
+    "calendar": "a983df2d7c361a822d4b4dcf29c2ffb86b3b6cfd637ab76fc2ad1ee76b808bc5",
     "identity": null,
     "trade_at": "either",
     "lag": "1 trading day",
@@ -81,6 +81,7 @@ fn the_document_of_a_definition_is_this_text() {
       "regime",
       "signal",
       "confidence",
+      "score",
       "sector"
     ],
     "written": [
@@ -107,6 +108,10 @@ fn the_document_of_a_definition_is_this_text() {
       [
         "confidence",
         "confidence"
+      ],
+      [
+        "score",
+        "score"
       ],
       [
         "news_count_7d",
@@ -146,6 +151,8 @@ fn the_document_of_a_definition_is_this_text() {
     },
     "vintage": "latest",
     "live_within": "2 trading days",
+    "entry_lag": 1,
+    "prices": [],
     "matrices": null
   },
   "files": {
@@ -166,7 +173,7 @@ fn the_document_of_a_definition_is_this_text() {
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
-const OF_THE_DATASET: [(&str, &str, &str); 45] = [
+const OF_THE_DATASET: [(&str, &str, &str); 48] = [
     ("archive.claimed", "", "archive.claimed = true\n"),
     ("sentiment.articles", "", "sentiment.articles = false\n"),
     ("sentiment.complete", "", "sentiment.complete = true\n"),
@@ -178,6 +185,9 @@ const OF_THE_DATASET: [(&str, &str, &str); 45] = [
     ("dates.naive", "", "dates.naive = \"wall\"\n"),
     ("signals.made_at", "", "signals.made_at = \"16:00 America/New_York\"\n"),
     ("sentiment.delay", "", "sentiment.delay = \"15m\"\n"),
+    ("calendar.exchange", "", "calendar.exchange = \"weekdays\"\n"),
+    ("labels.horizons", "", "labels.horizons = \"5d\"\n"),
+    ("labels.lag", "labels.horizons = \"5d\"\n", "labels.horizons = \"5d\"\nlabels.lag = 2\n"),
     ("calendar.sessions", "", "calendar.sessions = \"src/sessions/week.csv\"\n"),
     ("calendar.holidays", "", "calendar.holidays = \"2026-11-26\"\n"),
     (
@@ -399,7 +409,7 @@ fn an_option_of_a_build_that_changes_the_dataset_changes_the_document() {
     ];
     let with = |ad_hoc: &AdHoc| {
         let mut plan = of("");
-        ad_hoc.apply(&mut plan);
+        ad_hoc.apply(&mut plan).unwrap();
         document(&plan).to_string()
     };
     let documents: BTreeSet<String> = options.iter().map(with).collect();

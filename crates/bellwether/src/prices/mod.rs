@@ -9,7 +9,7 @@
 //! Adjusted closes are one series whatever the name, and some vendors list all of it under the last one. So where the ticker
 //! of the day has no close, that of another ticker of the id counts, unless the file gives that one to another id then.
 
-mod checks;
+pub(crate) mod horizon;
 mod read;
 
 use std::collections::HashMap;
@@ -31,11 +31,10 @@ use crate::serve::Universe;
 use crate::text::human::group_digits;
 use read::Reading;
 
-pub(super) use checks::check;
 pub(crate) use read::find;
 
 /// Days since 1970.
-pub(super) type Day = i32;
+pub(crate) type Day = i32;
 
 /// The most sessions, and the most tickers.
 const MOST: usize = 1 << 16;
@@ -96,17 +95,17 @@ pub struct PriceSummary {
 
 /// Closing prices by ticker and session.
 #[derive(Clone, Debug)]
-pub(crate) struct Prices {
+pub struct Prices {
     sessions: Vec<Day>,
     /// The first sessions after times for which there are no prices.
     reopenings: Vec<usize>,
-    tickers: HashMap<Ticker, u16>,
+    pub(crate) tickers: HashMap<Ticker, u16>,
     /// Which of them are the same, and the numbers of their ids.
     identity: Identity,
     ids: HashMap<String, u16>,
     /// By ticker or id, then by session; not a number where there is none.
-    closes: Vec<f64>,
-    pub(super) summary: PriceSummary,
+    pub(crate) closes: Vec<f64>,
+    pub(crate) summary: PriceSummary,
 }
 
 impl Prices {
@@ -205,12 +204,12 @@ impl Prices {
     }
 
     /// The dates of the sessions, in order.
-    pub(super) fn sessions(&self) -> &[Day] {
+    pub(crate) fn sessions(&self) -> &[Day] {
         &self.sessions
     }
 
     /// The tickers, in the order of their numbers; of an id, the last one.
-    pub(super) fn tickers(&self) -> Vec<&Ticker> {
+    pub(crate) fn tickers(&self) -> Vec<&Ticker> {
         let mut numbered: Vec<(&Ticker, u16)> = self.tickers.iter().map(|(ticker, number)| (ticker, *number)).collect();
         let of_ids = self.identity.ids().filter_map(|(id, tickers)| Some((*tickers.last()?, *self.ids.get(id)?)));
         numbered.extend(of_ids);
@@ -219,24 +218,24 @@ impl Prices {
     }
 
     /// What a ticker stands for.
-    pub(super) fn of_ticker<'a>(&'a self, ticker: &'a Ticker) -> TickerPrices<'a> {
+    pub(crate) fn of_ticker<'a>(&'a self, ticker: &'a Ticker) -> TickerPrices<'a> {
         let is_listed = self.identity.is_given().then(|| self.identity.lists(ticker));
         TickerPrices { prices: self, ticker, number: self.tickers.get(ticker).copied(), is_listed }
     }
 
     /// Whether a ticker, or another one with its id, has any price.
-    pub(super) fn know(&self, ticker: &Ticker) -> bool {
+    pub(crate) fn know(&self, ticker: &Ticker) -> bool {
         self.tickers.contains_key(ticker) || self.identity.ids_of(ticker).any(|id| self.ids.contains_key(id))
     }
 
     /// Whether a signal of a day is entered after a time for which there are no prices.
-    pub(super) fn lack(&self, day: Day, entry: usize) -> bool {
+    pub(crate) fn lack(&self, day: Day, entry: usize) -> bool {
         self.reopenings.iter().any(|first| *first <= entry && self.sessions[*first] > day)
     }
 
     /// The return of a ticker from the close of one session to that of another; none if it lacks either, or if there are no
     /// prices for some time between.
-    pub(super) fn between(&self, ticker: u16, entry: usize, exit: usize) -> Option<f64> {
+    pub(crate) fn between(&self, ticker: u16, entry: usize, exit: usize) -> Option<f64> {
         if self.reopenings.iter().any(|first| entry < *first && *first <= exit) {
             return None;
         }
@@ -261,7 +260,7 @@ fn reopenings(sessions: &[Day]) -> Vec<usize> {
 
 /// What a ticker stands for, day by day.
 #[derive(Clone, Copy)]
-pub(super) struct TickerPrices<'a> {
+pub(crate) struct TickerPrices<'a> {
     prices: &'a Prices,
     ticker: &'a Ticker,
     /// Its own number.
@@ -276,7 +275,7 @@ impl<'a> TickerPrices<'a> {
     }
 
     /// The number of what it stands for on a day.
-    pub(super) fn number(&self, day: Day) -> Option<u16> {
+    pub(crate) fn number(&self, day: Day) -> Option<u16> {
         match self.is_listed {
             None => self.number,
             Some(false) => self.id(day).and(self.number),
@@ -285,12 +284,12 @@ impl<'a> TickerPrices<'a> {
     }
 
     /// Whether the file gives it no id on a day.
-    pub(super) fn is_of_another(&self, day: Day) -> bool {
+    pub(crate) fn is_of_another(&self, day: Day) -> bool {
         self.is_listed.is_some() && self.id(day).is_none()
     }
 
     /// Whether what it stands for on a day has another ticker on a session.
-    pub(super) fn is_under_another(&self, day: Day, session: usize) -> bool {
+    pub(crate) fn is_under_another(&self, day: Day, session: usize) -> bool {
         let Self { prices, ticker, .. } = self;
         let id = if self.is_listed == Some(true) { self.id(day) } else { None };
         id.is_some_and(|id| prices.identity.ticker(id, prices.sessions[session]) != Some(ticker))
@@ -298,12 +297,12 @@ impl<'a> TickerPrices<'a> {
 }
 
 /// A date as a number of days since 1970.
-pub(super) fn number(date: NaiveDate) -> Day {
+pub(crate) fn number(date: NaiveDate) -> Day {
     (date - NaiveDate::default()).num_days() as Day
 }
 
 /// The date of a number of days since 1970.
-pub(super) fn date(day: Day) -> NaiveDate {
+pub(crate) fn date(day: Day) -> NaiveDate {
     let (since, days) = (NaiveDate::default(), Days::new(day.unsigned_abs().into()));
     let date = if day < 0 { since.checked_sub_days(days) } else { since.checked_add_days(days) };
     date.unwrap_or_default()

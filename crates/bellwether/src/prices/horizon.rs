@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use chrono::Months;
 
-use super::prices::{Day, Prices, date, number};
+use super::{Day, Prices, date, number};
 use crate::interface::Period;
 use crate::sessions::Sessions;
 
@@ -48,7 +48,7 @@ impl Horizon {
 const DELISTED: usize = 5;
 
 /// The day on which a position ends that begins on a day, by a calendar of sessions; prices may end before.
-pub(super) fn end_day(period: Period, entered: Day, sessions: &Sessions) -> Day {
+pub(crate) fn end_day(period: Period, entered: Day, sessions: &Sessions) -> Day {
     match Horizon::of(period) {
         Horizon::Sessions(count) => sessions.nth_after(entered, count as u32),
         Horizon::Months(count) => date(entered).checked_add_months(Months::new(count)).map_or(Day::MAX, number),
@@ -56,14 +56,14 @@ pub(super) fn end_day(period: Period, entered: Day, sessions: &Sessions) -> Day 
 }
 
 /// The exits of every period, and the last close of each name.
-pub(super) struct Exits {
+pub(crate) struct Exits {
     by_period: Vec<Vec<u32>>,
     /// The last session with a close, by the number of a ticker; `NONE` if it may have further ones.
     last: Vec<u32>,
 }
 
 impl Exits {
-    pub(super) fn of(prices: &Prices) -> Self {
+    pub(crate) fn of(prices: &Prices) -> Self {
         let sessions = prices.sessions().len();
         let last = |ticker: usize| {
             let last = (0..sessions).rev().find(|session| prices.between(ticker as u16, *session, *session).is_some());
@@ -75,30 +75,29 @@ impl Exits {
         }
     }
 
-    /// The return of a name from one session to another, and whether it ends before, with the last close of the name: whoever
-    /// held it was paid that. None without a close.
-    pub(super) fn value(&self, prices: &Prices, ticker: u16, entry: usize, exit: usize) -> Option<(f64, bool)> {
+    /// The return of a name from one session to another, and the session at which it ends: maybe before, with the last close
+    /// of the name, since whoever held it was paid that. None without a close.
+    pub(crate) fn held(&self, prices: &Prices, ticker: u16, entry: usize, exit: usize) -> Option<(f64, usize)> {
         let last = self.last[usize::from(ticker)];
-        let ends = (entry as u32 + 1..exit as u32).contains(&last);
-        let value = prices.between(ticker, entry, if ends { last as usize } else { exit })?;
-        Some((value, ends))
+        let end = if (entry as u32 + 1..exit as u32).contains(&last) { last as usize } else { exit };
+        Some((prices.between(ticker, entry, end)?, end))
     }
 
     /// The session at which a position ends that begins at a session; none if that is after the last one.
-    pub(super) fn exit(&self, period: Period, entry: usize) -> Option<usize> {
+    pub(crate) fn exit(&self, period: Period, entry: usize) -> Option<usize> {
         let exit = self.by_period[period.index()].get(entry).copied().filter(|exit| *exit != NONE);
         exit.map(|exit| exit as usize)
     }
 }
 
 /// The first session after a day; the number of sessions if there is none.
-pub(super) fn first_after(sessions: &[Day], day: Day) -> usize {
+pub(crate) fn first_after(sessions: &[Day], day: Day) -> usize {
     sessions.partition_point(|session| *session <= day)
 }
 
 /// The session at which a signal of a date is entered that was not watched: its lag in sessions after the date. A lag of
 /// 0 is the close of the date itself, or the first after it.
-pub(super) struct DatedEntries {
+pub(crate) struct DatedEntries {
     /// The day before the first session.
     first: Day,
     /// From that day to the one after the last session, or as far as a cell can be from the first one.
@@ -106,7 +105,7 @@ pub(super) struct DatedEntries {
 }
 
 impl DatedEntries {
-    pub(super) fn of(sessions: &[Day], lag: u32) -> Self {
+    pub(crate) fn of(sessions: &[Day], lag: u32) -> Self {
         let first = sessions[0] - 1;
         let last = (sessions[sessions.len() - 1] + 1).min(first + Day::from(u16::MAX) + 1);
         let entry = |day: Day| match lag.checked_sub(1) {
@@ -117,7 +116,7 @@ impl DatedEntries {
     }
 
     /// The entry of a signal of a day; beyond the sessions if it is after them.
-    pub(super) fn entry(&self, day: Day) -> usize {
+    pub(crate) fn entry(&self, day: Day) -> usize {
         let place = (day - self.first).clamp(0, self.by_day.len() as Day - 1);
         self.by_day[place as usize] as usize
     }
@@ -125,21 +124,21 @@ impl DatedEntries {
 
 /// The sessions of the first and the last entry of some signals of a date. Those that were seen late are entered late.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EntrySpan {
+pub(crate) struct EntrySpan {
     first: u16,
     last: u16,
 }
 
 impl EntrySpan {
     /// No entry yet.
-    pub(super) const NONE: Self = Self { first: u16::MAX, last: 0 };
+    pub(crate) const NONE: Self = Self { first: u16::MAX, last: 0 };
 
-    pub(super) fn add(&mut self, entry: u16) {
+    pub(crate) fn add(&mut self, entry: u16) {
         (self.first, self.last) = (self.first.min(entry), self.last.max(entry));
     }
 
     /// From the first entry to the last exit, some horizons later. What ends after the last session is open until then.
-    pub(super) fn window(self, exits: &Exits, period: Period, lag: usize) -> Range<usize> {
+    pub(crate) fn window(self, exits: &Exits, period: Period, lag: usize) -> Range<usize> {
         let sessions = exits.by_period[period.index()].len();
         let later = |entry: u16, lags: usize| {
             (0..lags).try_fold(usize::from(entry), |entry, _| exits.exit(period, entry)).unwrap_or(sessions)

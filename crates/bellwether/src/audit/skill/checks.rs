@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Day, Prices, date};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interface::Ticker;
+use crate::prices::{Day, Prices, date};
 use crate::sessions::Sessions;
 use crate::text::human::{count_of, group_digits, round};
 
@@ -62,7 +62,7 @@ struct Name<'a> {
 /// # Errors
 ///
 /// If no return from these prices would be right.
-pub(in crate::audit::skill) fn check(
+pub(super) fn check(
     prices: &Prices,
     calendar: &Sessions,
     signals: &BTreeSet<Ticker>,
@@ -160,7 +160,7 @@ fn trading_days(
             listed(tickers)
         ));
     }
-    let known = calendar.between(sessions[0], sessions[sessions.len() - 1]).unwrap_or_default();
+    let known = calendar.between(sessions[0], sessions[sessions.len() - 1]);
     let missing: Vec<Day> = known.iter().filter(|day| sessions.binary_search(day).is_err()).copied().collect();
     if let Some(first) = missing.first() {
         let days =

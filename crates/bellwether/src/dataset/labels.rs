@@ -1,0 +1,93 @@
+//! Returns beside signals: from the first close at which a signal could be entered, over some horizons.
+//!
+//! It is the join with prices of `audit skill`: what was seen live is entered at the first session after the day, in UTC, from
+//! which everything in the row was known, and what was backfilled some sessions after its date. Sessions are those of the
+//! prices; without prices, those of the calendar.
+
+use super::live::UNKNOWN;
+use super::naive::day;
+use super::slab_columns::{Numbers, TickerCodes};
+use crate::interface::Ticker;
+use crate::plan::{Column, DatasetPlan, Labels};
+use crate::prices::horizon::{DatedEntries, Exits, first_after};
+use crate::prices::{Day, Prices};
+use crate::time::MICROS_PER_DAY;
+
+/// The first day of the calendar that counts: 1990-01-01.
+const FIRST: Day = 7305;
+
+/// Measures returns.
+pub(super) struct Labeller {
+    sessions: Vec<Day>,
+    entries: DatedEntries,
+    prices: Option<(Prices, Exits)>,
+    labels: Labels,
+}
+
+/// The rows to measure, by column.
+#[derive(Clone, Copy)]
+pub(super) struct LabelledRows<'a> {
+    /// The codes of their tickers.
+    pub(super) codes: &'a [i32],
+    /// Their naive dates.
+    pub(super) dates: &'a [i64],
+    /// From when on everything in them was known.
+    pub(super) known: &'a [i64],
+    /// Whether they were backfilled.
+    pub(super) backfilled: &'a [i8],
+}
+
+impl Labeller {
+    /// What a plan asks for; none if it asks for nothing of it.
+    pub(super) fn of(prices: Option<Prices>, plan: &DatasetPlan) -> Option<Self> {
+        if !plan.columns.contains(&Column::EntryAt) {
+            return None;
+        }
+        let sessions = match &prices {
+            Some(prices) => prices.sessions().to_vec(),
+            None => plan.sessions.between(FIRST, FIRST + Day::from(u16::MAX)).to_vec(),
+        };
+        let entries = DatedEntries::of(&sessions, plan.labels.lag);
+        let prices = prices.map(|prices| {
+            let exits = Exits::of(&prices);
+            (prices, exits)
+        });
+        Some(Self { sessions, entries, prices, labels: plan.labels.clone() })
+    }
+
+    /// The columns of the labels.
+    pub(super) fn columns(&self, rows: LabelledRows<'_>, tickers: &TickerCodes) -> Vec<(Column, Numbers)> {
+        let LabelledRows { codes, dates, known, backfilled } = rows;
+        let sessions = &self.sessions;
+        let at = |session: Option<&Day>| session.map_or(UNKNOWN, |day| i64::from(*day) * MICROS_PER_DAY);
+        let entry = |row: usize| {
+            let day = day(dates[row]);
+            if backfilled[row] != 0 {
+                return self.entries.entry(day);
+            }
+            let known = Day::try_from(known[row].div_euclid(MICROS_PER_DAY)).unwrap_or(Day::MAX);
+            first_after(sessions, known.max(day - Day::from(self.labels.lag == 0)))
+        };
+        let entries: Vec<usize> = (0..codes.len()).map(entry).collect();
+        let mut columns =
+            vec![(Column::EntryAt, Numbers::Long(entries.iter().map(|entry| at(sessions.get(*entry))).collect()))];
+        let Some((prices, exits)) = &self.prices else { return columns };
+        let parsed: Vec<Option<Ticker>> = tickers.names().iter().map(|name| name.parse().ok()).collect();
+        let priced: Vec<_> = parsed.iter().map(|ticker| Some(prices.of_ticker(ticker.as_ref()?))).collect();
+        for &horizon in &self.labels.horizons {
+            let (mut ends, mut returns) = (Vec::with_capacity(codes.len()), Vec::with_capacity(codes.len()));
+            for (row, &entry) in entries.iter().enumerate() {
+                let day = day(dates[row]);
+                let exit = exits.exit(horizon, entry);
+                let number = priced[codes[row] as usize].and_then(|prices| prices.number(day));
+                let held = number.zip(exit).filter(|_| !prices.lack(day, entry));
+                let held = held.and_then(|(number, exit)| exits.held(prices, number, entry, exit));
+                ends.push(at(held.map(|(_, end)| end).or(exit).and_then(|end| sessions.get(end))));
+                returns.push(held.map_or(f64::NAN, |(value, _)| value));
+            }
+            columns.push((Column::ExitAt(horizon), Numbers::Long(ends)));
+            columns.push((Column::Return(horizon), Numbers::Real(returns)));
+        }
+        columns
+    }
+}
