@@ -264,8 +264,9 @@ fn columns() -> String {
     for AuditRows { audit, each, schema, meanings } in audit_rows() {
         let _ = write!(tables, "\n## The rows of `audit {audit}`\n\n{each}\n\n");
         for (field, meaning) in schema.fields().iter().zip(&meanings) {
-            // These mean what they mean in a dataset.
-            if !["ticker", "sector", "period", "regime", "title", "link"].contains(&field.name().as_str()) {
+            // These mean what they mean in a dataset, and those of the other operation what those of the one mean.
+            let is_known = ["ticker", "sector", "period", "regime", "title", "link"].contains(&field.name().as_str());
+            if !is_known && !field.name().starts_with("other_") {
                 let _ = writeln!(tables, "- `{}`: {}", field.name(), meaning.what);
             }
         }
