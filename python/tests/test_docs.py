@@ -6,6 +6,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -28,7 +29,7 @@ PAGES = {page.relative_to(ROOT).as_posix(): page.read_text() for page in [ROOT /
 
 
 # The others show what needs a server, a bucket or Airflow; the tests of the program run or read them.
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in ("datasets", "notebooks", "history"))])
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{name}.md" for name in ("nightly", "backtest", "notebooks", "changes", "how-it-works"))])
 def test_the_python_of_the_pages_runs(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
     bw.run("demo", progress=False)
@@ -51,3 +52,14 @@ def test_everything_public_has_a_docstring() -> None:
             for method, value in public.items():
                 if callable(value) or isinstance(value, property):
                     assert value.__doc__, f"{name}.{method}"
+
+
+def test_the_site_has_every_page_as_markdown(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, ROOT / "site/pages.py", "markdown", tmp_path], check=True)
+    listed = re.findall(r"^- \[.+?\]\((.+?)\): .+\.$", (tmp_path / "llms.txt").read_text(), re.MULTILINE)
+    assert sorted([*listed, "index.md"]) == sorted(page.name for page in tmp_path.glob("*.md"))
+    assert {Path(page).name for page in PAGES} - {"README.md", "SUMMARY.md"} <= set(listed)
+    for page in tmp_path.glob("*.md"):
+        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+        links = re.findall(r"(?<!!)\[[^\]]*\]\(([^()\s#]+)[^()]*\)", text)
+        assert all(link.startswith("http") or (tmp_path / link).exists() for link in links), (page.name, links)

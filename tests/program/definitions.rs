@@ -628,7 +628,7 @@ fn what_a_definition_leaves_to_others_is_done_by_the_lines_of_the_page() {
     }
     fs::write(place.file("source.toml"), format!("[source]\n{}", service.source())).unwrap();
     fs::write(place.file("energy.toml"), "[signals]\nsectors = \"energy\"\n").unwrap();
-    let page = project().join("docs/definitions.md");
+    let page = project().join("docs/more-definitions.md");
     python::check("check_leftovers.py", [page.as_path(), place.path()]);
     place.run(["check", "energy"]).expect_success();
 }

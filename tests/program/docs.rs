@@ -3,13 +3,13 @@
 //! A block that starts with `# pipelines/NAME.toml` is a definition for the commands after it. The getting started page
 //! is run like the others, but in an empty folder and in a terminal.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bellwether::audit::{AuditRows, audit_rows};
-use bellwether::plan::describe;
 use serde_json::Value;
 
 use crate::support::program::Place;
@@ -20,20 +20,26 @@ use crate::support::tools::{PYTHON, needs};
 const FIRST_HOUR: &str = "docs/getting-started.md";
 
 /// The other pages, in reading order.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "README.md",
-    "docs/definitions.md",
-    "docs/datasets.md",
+    "docs/nightly.md",
+    "docs/backtest.md",
     "docs/notebooks.md",
-    "docs/history.md",
-    "docs/past.md",
-    "docs/audits.md",
+    "docs/changes.md",
     "docs/skill.md",
-    "docs/stores.md",
     "docs/operations.md",
-    "docs/guarantees.md",
-    "docs/speed.md",
+    "docs/stores.md",
+    "docs/interface.md",
+    "docs/definitions.md",
+    "docs/more-definitions.md",
+    "docs/columns.md",
+    "docs/how-it-works.md",
 ];
+
+/// The sections of a definition that most definitions have, in the order of their use; `MORE_KEYS` has the others.
+const KEYS: (&str, [&str; 7]) =
+    ("docs/definitions.md", ["source", "signals", "sentiment", "dataset", "join", "filter", "output"]);
+const MORE_KEYS: &str = "docs/more-definitions.md";
 
 /// If set, the printed output is written to the pages.
 const BLESS: &str = "BELLWETHER_BLESS";
@@ -180,12 +186,21 @@ fn masked_output(page: &str) -> String {
 
 #[test]
 fn the_docs_list_every_key_as_the_schema_describes_it() {
-    let name = "docs/definitions.md";
-    let shown = fs::read_to_string(page(name)).expect("a page");
-    let (before, rest) = shown.split_once(BEGIN_OF_KEYS).expect("the beginning of the keys");
-    let (_, after) = rest.split_once(END_OF_KEYS).expect("the end of the keys");
-    let made = format!("{before}{BEGIN_OF_KEYS}{}{END_OF_KEYS}{after}", keys());
-    is_current(name, &made, str::to_owned);
+    let schema = fs::read_to_string(page("pipelines/definition.schema.json")).expect("the schema");
+    let schema: Value = serde_json::from_str(&schema).expect("JSON");
+    let sections = schema["properties"].as_object().expect("sections");
+    let (first_page, first) = KEYS;
+    let rest: Vec<&str> =
+        sections.iter().filter(|(_, value)| value["$ref"].is_string()).map(|(name, _)| &**name).collect();
+    assert!(first.iter().all(|name| rest.contains(name)), "{rest:?}");
+    let rest: Vec<&str> = rest.into_iter().filter(|name| !first.contains(name)).collect();
+    for (name, sections) in [(first_page, &first[..]), (MORE_KEYS, &rest)] {
+        let shown = fs::read_to_string(page(name)).expect("a page");
+        let (before, after) = shown.split_once(BEGIN_OF_KEYS).expect("the beginning of the keys");
+        let (_, after) = after.split_once(END_OF_KEYS).expect("the end of the keys");
+        let keys: String = sections.iter().map(|section| keys(&schema, section)).collect();
+        is_current(name, &format!("{before}{BEGIN_OF_KEYS}{keys}\n{END_OF_KEYS}{after}"), str::to_owned);
+    }
 }
 
 #[test]
@@ -198,7 +213,7 @@ fn the_docs_list_every_column_as_a_plan_describes_it() {
     is_current(name, &made, str::to_owned);
 }
 
-/// A table of the columns of each kind of dataset, and of the rows of each audit.
+/// A table of the columns of each kind of dataset, and a list of those of the rows of each audit.
 fn columns() -> String {
     let added = "add = [\"sector\", \"sector_latest\", \"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \
         \"known_at\", \"tradable_at\", \"source\", \"watched_until\", \"id\"]";
@@ -213,55 +228,64 @@ fn columns() -> String {
     let place = Place::new();
     fs::write(place.file("identity.csv"), "ticker,from,to,id\nXOM,,,1\n").expect("a file");
     let mut tables = String::new();
+    let mut described = BTreeSet::new();
     for (heading, rest) in kinds {
         place.define("it", &format!("source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n{rest}"));
         let plan: Value =
             serde_json::from_str(&place.run(["check", "it", "--json"]).expect_success().stdout).expect("JSON");
-        tables += &heading_of_columns(heading, "");
-        for column in plan["definitions"][0]["plan"]["columns"].as_array().expect("columns") {
-            let cells = ["name", "type", "unit", "meaning", "null", "example"];
-            tables += &row_of_column(cells.map(|cell| column[cell].as_str().unwrap_or_default()));
+        let _ = write!(tables, "\n## {heading}\n\n");
+        let columns = plan["definitions"][0]["plan"]["columns"].as_array().expect("columns");
+        let is_new = |column: &&Value| !described.contains(column["name"].as_str().expect("a name"));
+        let as_above: Vec<String> = columns
+            .iter()
+            .filter(|column| !is_new(column))
+            .map(|column| format!("`{}`", column["name"].as_str().expect("a name")))
+            .collect();
+        if !as_above.is_empty() {
+            let _ = write!(tables, "It has {} as above, and:\n\n", as_above.join(", "));
         }
+        let _ = write!(tables, "| column | holds | null if |\n|---|---|---|\n");
+        for column in columns.iter().filter(is_new) {
+            let cells = ["name", "meaning", "null"].map(|cell| column[cell].as_str().unwrap_or_default());
+            // The page says once what these are.
+            let [name, holds, null] = cells.map(|cell| {
+                cell.replace(" in the 7 days that end `lag` before the date", " in the window")
+                    .replace("`lag` before the date or earlier", "by then")
+                    .replace(
+                        "`news_count` is null, or no article in the window has",
+                        "unknown, or no article in the window has",
+                    )
+                    .replace('|', "\\|")
+            });
+            let _ = writeln!(tables, "| `{name}` | {holds} | {null} |");
+        }
+        described.extend(columns.iter().map(|column| column["name"].as_str().expect("a name").to_owned()));
     }
     for AuditRows { audit, each, schema, meanings } in audit_rows() {
-        tables += &heading_of_columns(&format!("The rows of `audit {audit}`"), &format!("{each}\n\n"));
+        let _ = write!(tables, "\n## The rows of `audit {audit}`\n\n{each}\n\n");
         for (field, meaning) in schema.fields().iter().zip(&meanings) {
-            let (unit, null) = (meaning.unit.unwrap_or_default(), meaning.null.unwrap_or_default());
-            tables += &row_of_column([field.name(), &describe(field), unit, &meaning.what, null, meaning.example]);
+            // These mean what they mean in a dataset, and those of the other operation what those of the one mean.
+            let is_known = ["ticker", "sector", "period", "regime", "title", "link"].contains(&field.name().as_str());
+            if !is_known && !field.name().starts_with("other_") {
+                let _ = writeln!(tables, "- `{}`: {}", field.name(), meaning.what);
+            }
         }
     }
     tables + "\n"
 }
 
-fn heading_of_columns(heading: &str, intro: &str) -> String {
-    format!(
-        "\n## {heading}\n\n{intro}| column | type | unit | holds | null if | for example |\n|---|---|---|---|---|---|\n"
-    )
-}
-
-/// A row of a table of columns: the name, type, unit, meaning and null, and an example.
-fn row_of_column(cells: [&str; 6]) -> String {
-    let [name, kind, unit, holds, null, example] = cells.map(|cell| cell.replace('|', "\\|"));
-    let kind = kind.replace(", may be null", "");
-    format!("| `{name}` | {kind} | {unit} | {holds} | {null} | `{example}` |\n")
-}
-
-/// A table of the keys of each section.
-fn keys() -> String {
-    let schema = fs::read_to_string(page("pipelines/definition.schema.json")).expect("the schema");
-    let schema: Value = serde_json::from_str(&schema).expect("JSON");
-    let mut tables = String::new();
-    for (section, value) in schema["properties"].as_object().expect("sections") {
-        let Some(kind) = value["$ref"].as_str().and_then(|path| path.rsplit('/').next()) else { continue };
-        let described = |value: &Value| value["description"].as_str().unwrap_or_default().replace('\n', " ");
-        let _ = write!(tables, "\n### `[{section}]`\n\n{}\n\n| key | |\n|---|---|\n", described(value));
-        for (key, value) in schema["$defs"][kind]["properties"].as_object().expect("keys") {
-            let described = described(value);
-            let values = values(&schema["$defs"], value, &described);
-            let _ = writeln!(tables, "| `{key}` | {} |", format!("{described}{values}").replace('|', "\\|"));
-        }
+/// The keys of a section, a line each.
+fn keys(schema: &Value, section: &str) -> String {
+    let value = &schema["properties"][section];
+    let kind = value["$ref"].as_str().and_then(|path| path.rsplit('/').next()).expect("a section");
+    let described = |value: &Value| value["description"].as_str().unwrap_or_default().replace('\n', " ");
+    let mut list = format!("\n### `[{section}]`\n\n{}\n\n", described(value));
+    for (key, value) in schema["$defs"][kind]["properties"].as_object().expect("keys") {
+        let described = described(value);
+        let values = values(&schema["$defs"], value, &described);
+        let _ = writeln!(list, "- **`{key}`**: {described}{values}");
     }
-    tables + "\n"
+    list
 }
 
 /// What each value of a key means, if it is one of a few and the key's own words leave some out.

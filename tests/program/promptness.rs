@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::program::Place;
 
-/// Far above the times in docs/speed.md: test builds are unoptimized, and the machine may be busy. A command that reads
+/// Far above the times in docs/how-it-works.md: test builds are unoptimized, and the machine may be busy. A command that reads
 /// every row takes even longer.
 const LONGEST: Duration = Duration::from_millis(700);
 

@@ -110,7 +110,7 @@ fn what_cannot_be_answered_says_what_there_is() {
 fn the_questions_in_the_docs_are_answered() {
     let place = Place::new();
     place.run(["run", "demo", "-q"]).expect_success();
-    let page = include_str!("../../docs/datasets.md");
+    let page = include_str!("../../docs/changes.md");
     let asked: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("bellwether query demo \"")).collect();
     assert_eq!(asked.len(), 3);
     for line in asked {

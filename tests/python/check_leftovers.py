@@ -1,4 +1,4 @@
-"""Runs the lines of docs/definitions.md for what a definition leaves to others: in Polars, in DuckDB and in a shell.
+"""Runs the lines of docs/more-definitions.md for what a definition leaves to others: in Polars, in DuckDB and in a shell.
 
     check_leftovers.py PAGE FOLDER
 
