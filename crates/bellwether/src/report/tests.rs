@@ -45,7 +45,8 @@ fn rows(tickers: std::ops::Range<usize>, days: &[NaiveDate], pairs: usize) -> Re
         ),
     ];
     let score = columns[5].clone();
-    let columns = columns.into_iter().chain([score]).collect();
+    let sector: ArrayRef = Arc::new(cells.iter().map(|_| Some("energy")).collect::<StringArray>());
+    let columns = columns.into_iter().chain([score, sector]).collect();
     RecordBatch::try_new(plan().schema, columns).unwrap()
 }
 

@@ -82,7 +82,7 @@ pub(super) const KEYS: [(&str, &str); 109] = [
     ("dataset.kind", "\"signals\""),
     ("dataset.kind", "\"news\""),
     ("dataset.columns", "[\"date\", \"ticker\"]"),
-    ("dataset.add", "\"revisions\""),
+    ("dataset.add", "\"sector_latest\""),
     ("dataset.add", "\"known_at\""),
     ("dataset.add", "\"tradable_at\""),
     ("dataset.add", "\"id\""),

@@ -62,7 +62,7 @@ fn the_document_of_a_definition_is_this_text() {
     "dates": "utc",
     "made_at": null,
     "news_delay_secs": 0,
-    "calendar": "a983df2d7c361a822d4b4dcf29c2ffb86b3b6cfd637ab76fc2ad1ee76b808bc5",
+    "calendar": "f02b80f71faddff006ca44fd1dce40d066bbcc2227231745331e8053e5d653c5",
     "identity": null,
     "trade_at": "either",
     "lag": "1 trading day",
