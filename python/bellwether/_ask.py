@@ -12,13 +12,14 @@ from . import _bellwether, _dataset, _values
 from ._dataset import Dataset
 from ._progress import BellwetherWarning
 from ._table import Answer, Table
-from ._values import Day, Definition, Include, Instant, Names, PathLike, Prices
+from ._values import ArrowStream, Day, Definition, Include, Instant, Names, PathLike, Prices
 from ._wide import Wide
 
 __all__ = [
     "Catalog",
     "Report",
     "articles",
+    "audit_table",
     "check",
     "datasets",
     "demo_prices",
@@ -164,6 +165,50 @@ def skill(
     }
     rows, totals, text = _bellwether.skill(subject, _values.prices("prices", prices), how)
     return Answer(rows, json.loads(totals), text)
+
+
+def audit_table(
+    table: PathLike | ArrowStream,
+    definition: Definition | None = None,
+    *,
+    decided_at: str | None = None,
+    at: str | None = None,
+    ticker: str = "ticker",
+    date: str = "date",
+    period: str | None = None,
+    regime: str | None = None,
+    include: Include | None = None,
+    service: str | None = None,
+    data: PathLike | None = None,
+    archive: PathLike | None = None,
+) -> Answer:
+    """Look-ahead in a table of your own: a row for each value that was not the latest one by the time of decision.
+
+    The table is a frame of Polars, pandas or pyarrow, or a file, with a ticker, a date, and columns named as in datasets:
+    `signal`, `confidence` and `score` (the confidence, negative for a sell), or `title`, `link` and `score` of articles.
+    `decided_at` is the column with the time of decision (default: `decided_at` if there is one, else the date). A day counts
+    to its end in UTC, or to `at`, such as `"16:00 America/New_York"`. `totals` is what `bellwether audit table --json` prints,
+    without `version`.
+
+    >>> import bellwether as bw
+    >>> bw.audit_table(bw.load("demo"), "demo").totals["total"]["never"]
+    0
+    """
+    columns: _values.TableColumns = {
+        "ticker": _values.text("ticker", ticker),
+        "date": _values.text("date", date),
+        "decided_at": _values.optional_text("decided_at", decided_at),
+        "at": _values.optional_text("at", at),
+        "period": _values.optional_text("period", period),
+        "regime": _values.optional_text("regime", regime),
+    }
+    rows, totals = _bellwether.audit_table(
+        _values.table("table", table),
+        _subject(definition, data, archive, include),
+        _values.optional_text("service", service),
+        columns,
+    )
+    return Answer(rows, json.loads(totals))
 
 
 def demo_prices(*, today: Day | None = None, seed: int | None = None) -> Table:

@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import Any, Callable, final
 
-from ._values import ArrowStream, LoadOptions, Part, RunOptions, SkillOptions
+from ._values import ArrowStream, LoadOptions, Part, RunOptions, SkillOptions, TableColumns
 
 __all__ = [
     "Key",
     "Rows",
     "articles",
+    "audit_table",
     "build",
     "check",
     "data_folder",
@@ -76,6 +77,12 @@ def quality(
 def skill(
     subject: tuple[_Given | None, Path, Path, str | None], prices: list[Path] | ArrowStream | None, how: SkillOptions
 ) -> tuple[Rows, str, str]: ...
+def audit_table(
+    table: list[Path] | ArrowStream,
+    subject: tuple[_Given | None, Path, Path, str | None],
+    service: str | None,
+    columns: TableColumns,
+) -> tuple[Rows, str]: ...
 def demo_prices(today: str | None, seed: int | None) -> Rows: ...
 def diff(datasets: Path, before: str, after: str) -> tuple[Rows, str]: ...
 def query(subject: tuple[_Given, Path, Path, str | None], sql: str, as_of: str | None) -> Rows: ...

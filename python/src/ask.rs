@@ -10,6 +10,7 @@ use arrow::datatypes::{Date32Type, SchemaRef};
 use bellwether::archive::{ListedRun, RunListing};
 use bellwether::audit;
 use bellwether::audit::skill::{PriceRows, WhenMissing};
+use bellwether::audit::table::{TableInput, TableSource};
 use bellwether::error::{Error, Result};
 use bellwether::export::{self, ListedVersion, PublishedReader};
 use bellwether::load::Dataset;
@@ -19,7 +20,7 @@ use bellwether::plan::{Claims, Plan};
 use bellwether::project::Project;
 use bellwether::run::{
     AuditOptions, Control, DEMO_SEED, FetchItem, OfferOptions, PriceInput, ReportOptions, SkillOptions, audit_quality,
-    audit_revisions, audit_skill, offered_sectors, offered_tickers,
+    audit_revisions, audit_skill, audit_table as audit_of_table, offered_sectors, offered_tickers,
 };
 use bellwether::serve::{Universe, price_schema};
 use bellwether::time::Clock;
@@ -30,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "query")]
 use crate::arguments::DataState;
-use crate::arguments::{Part, claims, day, instant};
+use crate::arguments::{Part, claims, day, instant, service_value, time_of_day};
 use crate::definition::DefinitionArgument;
 use crate::fault::exception;
 use crate::publish::{Key, block_on, take_key};
@@ -163,6 +164,50 @@ pub(crate) fn skill(
         let (rows, found) = gather(audit::skill::schema(), |deliver| audit_skill(of, &options, deliver))?;
         let text = bellwether_cli::skill_in_words(&found);
         Ok((rows, serde_json::to_string(&found).expect("it is text"), text))
+    })
+}
+
+/// What the columns of a table are, as a Python argument.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct TableColumns {
+    ticker: String,
+    date: String,
+    decided_at: Option<String>,
+    at: Option<String>,
+    period: Option<String>,
+    regime: Option<String>,
+}
+
+/// Which values of a table had been published by the time of decision: a row for each that was not the latest one.
+#[pyfunction]
+pub(crate) fn audit_table(
+    py: Python<'_>,
+    table: PriceArgument<'_>,
+    subject: AuditTarget,
+    service: Option<String>,
+    columns: TableColumns,
+) -> PyResult<(Rows, String)> {
+    let source = match table {
+        PriceArgument::Files(files) => TableSource::File(files.get_item(0)?.extract()?),
+        PriceArgument::Stream(stream) => {
+            let (schema, batches) = batches_of(&stream)?;
+            TableSource::Rows(schema, batches)
+        }
+    };
+    quietly(py, move |stop| {
+        let TableColumns { ticker, date, decided_at, at, period, regime } = columns;
+        let decided_time = at.as_deref().map(|text| time_of_day("at", text)).transpose()?;
+        let period = period.as_deref().map(|text| service_value("period", text)).transpose()?;
+        let regime = regime.as_deref().map(|text| service_value("regime", text)).transpose()?;
+        let input = TableInput { source, ticker, date, decided_at, decided_time, period, regime };
+        let plan = plan_of(&subject, service.as_deref())?;
+        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(None)], stop)?;
+        let control = Control { stop: stop.clone(), ..Control::default() };
+        let (service, plan) = (service.as_deref(), plan.as_ref());
+        let options = AuditOptions { archive: &subject.2, service, plan, as_of: None, control: &control };
+        let (rows, found) = gather(audit::table::schema(), |deliver| audit_of_table(options, &input, deliver))?;
+        Ok((rows, json(&found)))
     })
 }
 

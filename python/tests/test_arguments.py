@@ -72,6 +72,11 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "key": [("", "it is empty"), (5, "it is not text")],
     "prices": [(5, "it is neither rows nor files"), (b"a.csv", "it is neither rows nor files"), ([5], "it is not a path")],
     "lag": [(-1, "it is not a number of sessions"), (1.5, "it is not a number of sessions"), (True, "it is not a number")],
+    "table": [(5, "it is neither rows nor a file"), (b"a.csv", "it is neither rows nor a file")],
+    "ticker": TEXTS,
+    "date": TEXTS,
+    "decided_at": TEXTS,
+    "at": [("noon", "`noon` is not a time of day"), (5, "it is not text")],
     "allow_missing": [(1, "it is neither true nor false"), (None, "it is neither true nor false")],
 }
 #: Arguments of one function that mean something else there.
@@ -100,6 +105,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "factor": {"value": "confidence"},
     **{name: {"definition": "demo"} for name in ("check", "articles", "run", "build", "sectors", "skill", "tickers")},
     "load": {"dataset": "demo"},
+    "audit_table": {"table": "own.csv", "definition": "demo"},
     "query": {"definition": "demo", "sql": "select 1 as one"},
 }
 

@@ -112,6 +112,25 @@ def test_skill_matches_the_program(two_days: Path, program) -> None:
     assert len(repr(found)) < 10_000 and len(found._repr_html_()) < 30_000
 
 
+def test_a_table_of_any_frame_or_file_is_judged_like_by_the_program(two_days: Path, program) -> None:
+    frame = bw.load("demo").to_polars().drop("signal").head(2_000)
+    frame.write_parquet("own.parquet")
+    pandas = frame.to_pandas()
+    given = {"polars": frame, "pandas": pandas, "a file": "own.parquet", "a path": Path("own.parquet"), "pyarrow": frame.to_arrow()}
+    printed = _csv(program("audit", "table", "own.parquet", "demo", "--format", "csv", "--output", "-").stdout)
+    document = json.loads(program("audit", "table", "own.parquet", "demo", "--json").stdout)
+    for name, table in given.items():
+        found = bw.audit_table(table, "demo")
+        assert found.columns == printed.columns and len(found) == printed.height > 0, name
+        told = {"version": 1, **found.totals}
+        assert {**told, "table": None} == {**document, "table": None}, name
+    assert document["not_examined"] and document["total"]["values"] == 2_000
+    at_close = bw.audit_table(frame, "demo", at="16:00 America/New_York")
+    assert at_close.totals["decided"] == "at 16:00 America/New_York of the day in `date`"
+    with pytest.raises(bw.DataError, match="has no column `decided`"):
+        bw.audit_table(frame, "demo", decided_at="decided")
+
+
 def test_skill_takes_prices_from_any_frame_and_from_files(two_days: Path) -> None:
     prices = bw.demo_prices(today=LATER)
     frame = prices.to_polars()

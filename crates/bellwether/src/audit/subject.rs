@@ -1,6 +1,6 @@
 //! The subject of an audit: a whole archive as of an instant, or the part that a definition's dataset uses.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
@@ -8,7 +8,7 @@ use super::observed::ObservedColumns;
 use crate::archive::{Scope, View};
 use crate::error::Result;
 use crate::identity::Identity;
-use crate::interface::{Sector, Ticker};
+use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::{DatasetPlan, NaiveRule};
 use crate::sessions::Sessions;
 use crate::tables::{SeriesKey, Table};
@@ -77,6 +77,17 @@ impl Subject {
     /// The signals of the part; none for a whole archive.
     pub(super) fn scope(&self) -> Option<&Scope> {
         self.part.as_ref().map(|part| &part.scope)
+    }
+
+    /// The pairs of period and regime of the part's signals; none for a whole archive.
+    pub(super) fn pairs(&self) -> Option<BTreeSet<(Period, Regime)>> {
+        let part = self.part.as_ref()?;
+        Some(part.series.iter().filter_map(|key| key.period.zip(key.regime)).collect())
+    }
+
+    /// How signals are dated.
+    pub(super) fn dates(&self) -> NaiveRule {
+        self.dates
     }
 
     /// Whether a series is in scope.

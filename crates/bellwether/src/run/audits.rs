@@ -15,8 +15,9 @@ use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, RowFindings, of_rows, quality};
 use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::sources::{Sources, sources};
+use crate::audit::table::{self, TableAudit, TableInput};
 use crate::error::{Error, Result};
-use crate::plan::Plan;
+use crate::plan::{ColumnNames, Plan};
 use crate::time::{Clock, unique_name};
 
 /// Runs work as a stage.
@@ -117,6 +118,23 @@ pub fn audit_revisions(
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_sources(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
     run_as_stage(options.control, "sources", || sources(&options.subject()?, deliver))
+}
+
+/// Compares the values of a table of the user's own with what the archive had seen by the time of decision, and delivers a
+/// row for each that was not the latest one.
+///
+/// # Errors
+///
+/// When the table lacks a column or has a row that cannot be read, when the archive cannot be read, and what `deliver`
+/// fails with.
+pub fn audit_table(
+    options: AuditOptions<'_>,
+    input: &TableInput,
+    deliver: impl FnMut(&RecordBatch) -> Result<()>,
+) -> Result<TableAudit> {
+    let own = ColumnNames::default();
+    let names = options.plan.map_or(&own, |plan| plan.dataset.written.names());
+    run_as_stage(options.control, "table", || table::audit_table(&options.subject()?, input, names, deliver))
 }
 
 /// Checks the quality of the data, and delivers a row for each finding.
