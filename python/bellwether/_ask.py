@@ -10,6 +10,7 @@ from typing import Any
 
 from . import _bellwether, _dataset, _values
 from ._dataset import Dataset
+from ._errors import UsageError
 from ._progress import BellwetherWarning
 from ._table import Answer, Table
 from ._values import ArrowStream, Day, Definition, Include, Instant, Names, PathLike, Prices
@@ -24,6 +25,7 @@ __all__ = [
     "datasets",
     "demo_prices",
     "diff",
+    "history",
     "quality",
     "query",
     "report",
@@ -258,6 +260,36 @@ def articles(
     part = _values.part(columns, tickers, start, end)
     subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
     return Table(_bellwether.articles(subject, _values.instant("as_of", as_of), part))
+
+
+def history(
+    definition: Definition,
+    *,
+    date: Day | None = None,
+    as_of: Instant | None = None,
+    include: Include | None = None,
+    columns: Names | None = None,
+    tickers: Names | None = None,
+    periods: Names | None = None,
+    regimes: Names | None = None,
+    start: Day | None = None,
+    end: Day | None = None,
+    data: PathLike | None = None,
+    archive: PathLike | None = None,
+) -> Table:
+    """Every value that the signals of a definition had: a row each, with `known_from` and `known_until`, null if it still is.
+
+    `date` selects one date, `start` and `end` several.
+
+    >>> import bellwether as bw
+    >>> bw.history("demo", tickers="XOM", columns=["date", "confidence", "known_from", "known_until"]).columns
+    ['date', 'confidence', 'known_from', 'known_until']
+    """
+    if date is not None and (start is not None or end is not None):
+        raise UsageError("`date` beside `start` or `end`", "leave out `date`, or the others")
+    part = _values.part(columns, tickers, start, end, periods=periods, regimes=regimes)
+    subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
+    return Table(_bellwether.history(subject, _values.instant("as_of", as_of), _values.day("date", date), part))
 
 
 def query(

@@ -145,7 +145,7 @@ class Output(TypedDict, total=False):
     row_group_rows: int | None
     sort: Names | None
     values: Names | None
-    vintage: Literal["latest", "first"] | None
+    vintage: Literal["latest", "first", "all"] | None
 
 
 class Prices(TypedDict, total=False):

@@ -29,9 +29,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use tokio_util::sync::CancellationToken;
 
-#[cfg(feature = "query")]
-use crate::arguments::DataState;
-use crate::arguments::{Part, claims, day, instant, service_value, time_of_day};
+use crate::arguments::{DataState, Part, claims, day, instant, service_value, time_of_day};
 use crate::definition::DefinitionArgument;
 use crate::fault::exception;
 use crate::publish::{Key, block_on, take_key};
@@ -248,6 +246,30 @@ pub(crate) fn articles(
         store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(as_of)], stop)?;
         let articles = Dataset::articles(&plan, &archive, as_of)?.select(part.selection()?)?;
         Ok(Rows::of_dataset(articles))
+    })
+}
+
+/// Every value that the signals of a definition had, with when it was known.
+#[pyfunction]
+pub(crate) fn history(
+    py: Python<'_>,
+    subject: (DefinitionArgument, PathBuf, PathBuf, Option<String>),
+    as_of: Option<String>,
+    date: Option<String>,
+    part: Part,
+) -> PyResult<Rows> {
+    quietly(py, move |stop| {
+        let mut selection = part.selection()?;
+        if let Some(date) = date.as_deref().map(|text| day("date", text)).transpose()? {
+            (selection.from, selection.to) = (Some(date), date.succ_opt());
+        }
+        let (definition, data, archive, include) = subject;
+        let plan = definition.plan_or_published(&data)?;
+        let state = DataState { as_of, vintage: None, include };
+        let (plan, ad_hoc, _) = state.find(plan, (&data, &archive), stop)?;
+        store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(ad_hoc.as_of)], stop)?;
+        let values = Dataset::history(&plan, &archive, &ad_hoc)?.select(selection)?;
+        Ok(Rows::of_dataset(values))
     })
 }
 

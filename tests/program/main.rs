@@ -83,6 +83,7 @@ mod universe;
 mod unknown;
 mod vendors;
 mod versions;
+mod vintages;
 mod walks;
 mod watched;
 mod windows;

@@ -68,7 +68,7 @@ fn news(ticker: usize, turn: usize) -> Value {
 const TICKERS: [&str; 4] = ["AAA", "BBB", "CCC", "DDD"];
 
 /// An archive of several evenings, and a definition of it.
-fn lived() -> Place {
+pub(crate) fn lived() -> Place {
     let (place, turn) = (Place::new(), Arc::new(AtomicUsize::new(0)));
     let now = Arc::clone(&turn);
     let service = Scripted::start(move |request| {

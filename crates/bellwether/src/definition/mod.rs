@@ -37,7 +37,7 @@ pub(crate) use address::Address;
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
     Added, Availability, Compression, DatasetKind, DatesPer, Duplicates, Format, HistoryForm, Layout, ListOrder,
-    NewsSource, OnFinding, Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage,
+    NewsSource, OnFinding, Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage, Vintages,
 };
 pub use confidence::Confidence;
 pub use cron::Cron;
@@ -410,8 +410,8 @@ pub(crate) struct OutputSection {
     /// The columns to write as matrices, for `layout = "wide"`. Default: `["signal", "confidence"]`.
     pub values: Option<Placed<List<String>>>,
     /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published, with the news that was
-    /// known then). Default: `latest`.
-    pub vintage: Option<Placed<Vintage>>,
+    /// known then). `all`, for `kind = "signals"`, has a row for each value, `known_from` and `known_until`. Default: `latest`.
+    pub vintage: Option<Placed<Vintages>>,
     /// How long after its date a signal must have been first seen, and its news asked for, not to be backfilled: trading
     /// days (`1 trading day`) or calendar days (`3d`). `bellwether audit skill` takes signals that are not for published.
     /// Default: `2 trading days`.

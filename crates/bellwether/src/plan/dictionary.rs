@@ -46,10 +46,11 @@ impl Column {
         let it = match rows {
             RowKind::Signal => "the signal",
             RowKind::Article => "the article",
+            RowKind::Observation => "the signal",
         };
         match (self, rows) {
             (Self::Ticker, _) => Meaning::always("the symbol, as the vendor spells it", "XOM"),
-            (Self::Date, RowKind::Signal) => Meaning::always(
+            (Self::Date, RowKind::Signal | RowKind::Observation) => Meaning::always(
                 "the date that the vendor gives the signal, on the clock of `[dates]`",
                 "2026-11-24T00:00:00",
             ),
@@ -118,6 +119,15 @@ impl Column {
                 "what the ticker stood for on the date, as the file of `[identity]` says: the same for a security under \
                  several tickers; the ticker itself if the file does not name it",
                 "XOM",
+            ),
+            (Self::KnownFrom, _) => Meaning::always(
+                "when an answer had the value for the first time, or again after another one",
+                "2026-11-24T21:30:04.118203Z",
+            ),
+            (Self::KnownUntil, _) => Meaning::unless(
+                "the value is still known",
+                "when an answer had another value, or no longer listed the signal",
+                "2026-11-25T21:30:03.902118Z",
             ),
             (Self::Title, _) => Meaning::always("the headline", "Exxon raises its dividend"),
             (Self::Link, _) => Meaning::always("the address of the article", "https://news.example.com/1"),

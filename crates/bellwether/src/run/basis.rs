@@ -238,6 +238,7 @@ impl<'a> DatasetBasis<'a> {
             rows: match rows {
                 RowKind::Signal => "signals",
                 RowKind::Article => "articles",
+                RowKind::Observation => "observations",
             },
             dates: dates.to_string(),
             made_at: made_at.map(|made_at| made_at.to_string()),

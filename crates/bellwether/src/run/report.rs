@@ -261,7 +261,7 @@ impl Builder<'_> {
             tally.count(&rows);
             let rows = rows.flat().map_err(Error::frame)?;
             match dataset.rows {
-                RowKind::Signal => counting.take(&rows),
+                RowKind::Signal | RowKind::Observation => counting.take(&rows),
                 RowKind::Article => counting.take_articles(&rows),
             }
         })?;
