@@ -97,6 +97,7 @@ Filter = TypedDict(
         "signal": Literal["buy", "sell"] | None,
         "tickers": Names | None,
         "to": str | datetime.date | None,
+        "universe": str | None,
     },
     total=False,
 )

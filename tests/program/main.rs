@@ -42,6 +42,7 @@ mod lived;
 mod load;
 mod locks;
 mod logs;
+mod members;
 mod memory;
 mod model;
 mod network;

@@ -107,6 +107,11 @@ impl Subject {
             .is_some_and(|date| from.is_none_or(|from| date >= start(from)) && to.is_none_or(|to| date < start(to)))
     }
 
+    /// Whether a ticker counts on a date that the dataset has, in naive microseconds.
+    pub(super) fn has_member(&self, ticker: &Ticker, date: i64) -> bool {
+        self.part.as_ref().is_none_or(|part| part.scope.filter.has_member(ticker, date))
+    }
+
     /// The sector of a ticker; `-` if no sector history lists it.
     pub(super) fn sector(&self, ticker: &Ticker) -> &str {
         self.sectors.get(ticker).map_or("-", Sector::as_str)

@@ -223,6 +223,7 @@ impl ObservationRows<'_> {
             }
             let is_selected = begin.is_none_or(|begin| date >= begin)
                 && end.is_none_or(|end| date < end)
+                && plan.filter.has_member(ticker, date)
                 && plan.filter.takes_value(signal, confidence);
             last = Some(LastValue { signal, confidence, until, place: is_selected.then_some(selected.len()) });
             if is_selected {

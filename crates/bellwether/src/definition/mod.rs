@@ -373,6 +373,10 @@ pub(crate) struct FilterSection {
     pub from: Option<Placed<RelativeDay>>,
     /// Only dates before this day, in the same forms.
     pub to: Option<Placed<RelativeDay>>,
+    /// Only tickers that were members on the date of the row: a CSV file with a line per ticker and membership, in the columns
+    /// `ticker`, `from` and `to`, the last day, which is empty for a member of today. A relative path is below the project's
+    /// root. Default: all tickers.
+    pub universe: Option<Placed<String>>,
 }
 
 /// The closing prices that `bellwether audit skill` measures signals against.

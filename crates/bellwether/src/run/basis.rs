@@ -106,6 +106,8 @@ struct FilterBasis {
     min_confidence: Option<String>,
     from: Option<String>,
     to: Option<String>,
+    /// The digest of the file of members.
+    universe: Option<String>,
 }
 
 /// The files.
@@ -270,7 +272,7 @@ impl FilterBasis {
         fn texts<T: ToString>(values: &Option<BTreeSet<T>>) -> Option<Vec<String>> {
             values.as_ref().map(|values| values.iter().map(T::to_string).collect())
         }
-        let Filter { tickers, sectors, periods, regimes, pairs, signals, min_confidence, from, to } = filter;
+        let Filter { tickers, sectors, periods, regimes, pairs, signals, min_confidence, from, to, universe } = filter;
         Self {
             tickers: texts(tickers),
             sectors: texts(sectors),
@@ -283,6 +285,7 @@ impl FilterBasis {
             min_confidence: min_confidence.map(|least| least.to_string()),
             from: from.as_ref().map(NaiveDate::to_string),
             to: to.as_ref().map(NaiveDate::to_string),
+            universe: universe.as_ref().map(|universe| universe.digest().to_owned()),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Validator {
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
             duplicates: definition.sentiment.duplicates.as_deref().copied().unwrap_or(Duplicates::Once),
             are_lists_complete: definition.sentiment.complete.as_deref().copied().unwrap_or(false),
-            filter: self.filter(definition),
+            filter: self.filter(definition, root),
             vintage: match definition.output.vintage.as_deref() {
                 Some(Vintages::First) => Vintage::First,
                 Some(Vintages::Latest | Vintages::All) | None => Vintage::Latest,

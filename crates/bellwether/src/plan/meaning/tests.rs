@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 106] = [
+pub(super) const KEYS: [(&str, &str); 107] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -117,6 +117,7 @@ pub(super) const KEYS: [(&str, &str); 106] = [
     ("filter.min_confidence", "0.6"),
     ("filter.from", "2026-01-01"),
     ("filter.to", "2026-02-01"),
+    ("filter.universe", "\"src/universe/members.csv\""),
     ("prices.file", "\"prices.parquet\""),
     ("prices.columns", "{ close = \"adj_close\" }"),
     ("prices.adjusted", "true"),

@@ -142,7 +142,8 @@ fn the_document_of_a_definition_is_this_text() {
       "signals": null,
       "min_confidence": null,
       "from": "2026-01-01",
-      "to": null
+      "to": null,
+      "universe": null
     },
     "vintage": "latest",
     "live_within": "2 trading days",
@@ -218,6 +219,7 @@ const OF_THE_DATASET: [(&str, &str, &str); 45] = [
     ("filter.min_confidence", "", "filter.min_confidence = 0.6\n"),
     ("filter.from", "", "filter.from = \"2026-01-01\"\n"),
     ("filter.to", "", "filter.to = \"2026-01-01\"\n"),
+    ("filter.universe", "", "filter.universe = \"src/universe/members.csv\"\n"),
     ("output.format", "", "output.format = \"csv\"\n"),
     ("output.layout", "", "output.layout = \"wide\"\n"),
     ("output.sort", "", "output.sort = \"date\"\n"),
