@@ -40,10 +40,9 @@ fn a_dataset_has_the_rows_of_members_on_their_dates_unchanged() {
         shown.lines().map(str::to_owned).collect()
     };
     let is_member = |line: &&String| {
-        let mut fields = line.split(',');
-        let (ticker, date) = (fields.next().expect("a ticker"), &fields.next().expect("a date")[..10]);
-        let spans = members.get(ticker);
-        ticker == "ticker" || spans.is_some_and(|spans| spans.iter().any(|(from, to)| *from <= date && date <= *to))
+        let (ticker, rest) = line.split_once(',').expect("columns");
+        let is_then = |(from, to): &(&str, &str)| *from <= &rest[..10] && &rest[..10] <= *to;
+        ticker == "ticker" || members.get(ticker).is_some_and(|spans| spans.iter().any(is_then))
     };
     let whole = rows(&["build", "whole"]);
     let wanted: Vec<String> = whole.iter().filter(is_member).cloned().collect();

@@ -52,9 +52,9 @@ if not found.equals(found.sort(order)):
     sys.exit("the rows are not in order")
 if found.select(["ticker", "date", "period", "regime", "known_from"]).is_duplicated().any():
     sys.exit("a key is there twice")
-if not found.equals(expected.sort(order)) or found.height < 100:
+if not found.equals(expected.sort(order)) or found.height < 60:
     sys.exit(f"{found.height} rows and not {expected.height}\n{found}\n{expected.sort(order)}")
 revised = expected.group_by(["ticker", "date", "period", "regime"]).len().filter(pl.col("len") > 1).height
-if revised < 20 or expected["known_until"].null_count() in (0, expected.height):
+if which == "all" and revised < 20 or expected["known_until"].null_count() in (0, expected.height):
     sys.exit(f"too little: {revised}")
 print(f"{found.height} values agree")

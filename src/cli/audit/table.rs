@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bellwether::audit::table::{self, TableAudit, TableInput, TableSource};
+use bellwether::audit::table::{self, Outcome, TableAudit, TableInput, TableSource};
 use bellwether::definition::TimeOfDay;
 use bellwether::error::{Error, ErrorKind};
 use bellwether::interface::{Period, Regime};
@@ -127,25 +127,28 @@ fn describe(found: &TableAudit) -> String {
         counts.row([column.name.clone()].into_iter().chain(numbers.map(group_digits)));
     }
     text.push_str(&format!("\n{counts}"));
-    let heads = ["", "row", "ticker", "date", "decided", "value", "was", "first known", "known then"];
-    let mut examples = Aligned::new(9, heads);
-    let none = || "-".to_owned();
-    for (column, example) in found.columns.iter().flat_map(|column| column.examples.iter().map(move |it| (column, it)))
-    {
-        let of = example.clone();
-        examples.row([
-            column.name.clone(),
-            group_digits(of.row),
-            of.ticker,
-            of.date,
-            of.decided_at,
-            of.value,
-            of.outcome.as_str().to_owned(),
-            of.first_known.unwrap_or_else(none),
-            of.known_then.unwrap_or_else(none),
-        ]);
-    }
-    if found.columns.iter().any(|column| !column.examples.is_empty()) {
+    // What cannot be judged is no example of anything.
+    let wrong = found.columns.iter().flat_map(|column| column.examples.iter().map(move |example| (column, example)));
+    let mut wrong = wrong.filter(|(_, example)| example.outcome != Outcome::Unclear).peekable();
+    if wrong.peek().is_some() {
+        let heads = ["", "row", "ticker", "series", "date", "decided", "value", "was", "first known", "known then"];
+        let mut examples = Aligned::new(10, heads);
+        for (column, example) in wrong {
+            let series = example.period.zip(example.regime);
+            let first_known = example.first_known.as_deref().map_or_else(|| "-".to_owned(), to_seconds);
+            examples.row([
+                column.name.clone(),
+                group_digits(example.row),
+                example.ticker.clone(),
+                series.map_or_else(|| "-".to_owned(), |(period, regime)| format!("{period} {regime}")),
+                example.date.clone(),
+                to_seconds(&example.decided_at),
+                example.value.clone(),
+                example.outcome.as_str().to_owned(),
+                first_known,
+                example.known_then.clone().unwrap_or_else(|| "-".to_owned()),
+            ]);
+        }
         text.push_str(&format!("\n{examples}"));
     }
     if !found.not_examined.is_empty() {
@@ -154,4 +157,9 @@ fn describe(found: &TableAudit) -> String {
         text.push_str(&format!("\n{}\n", wrap(&line, 2, Some(COLUMNS))));
     }
     text
+}
+
+/// An instant of a record, without its fraction of a second.
+fn to_seconds(instant: &str) -> String {
+    instant.split('.').next().unwrap_or_default().replace('T', " ")
 }

@@ -450,7 +450,10 @@ impl TableAudit {
             }
         };
         say(never, "were never published: the vendor gave another value there, or none.");
-        say(unclear, "cannot be judged: the first answer after the decision had them.");
+        say(
+            unclear,
+            "cannot be judged: the first answer after the decision had them, and no answer before it says when they came.",
+        );
         say(unknown, "cannot be judged: the archive does not know their series.");
         say(replaced, "had been published, but were no longer the latest: stale, and no look-ahead.");
         if self.dated_later > 0 {
