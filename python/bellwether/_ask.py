@@ -179,6 +179,8 @@ def audit_table(
     date: str = "date",
     period: str | None = None,
     regime: str | None = None,
+    features: bool = False,
+    as_of: Instant | None = None,
     include: Include | None = None,
     service: str | None = None,
     data: PathLike | None = None,
@@ -189,7 +191,8 @@ def audit_table(
     The table is a frame of Polars, pandas or pyarrow, or a file, with a ticker, a date, and columns named as in datasets:
     `signal`, `confidence` and `score` (the confidence, negative for a sell), or `title`, `link` and `score` of articles.
     `decided_at` is the column with the time of decision (default: `decided_at` if there is one, else the date). A day counts
-    to its end in UTC, or to `at`, such as `"16:00 America/New_York"`. `totals` is what `bellwether audit table --json` prints,
+    to its end in UTC, or to `at`, such as `"16:00 America/New_York"`. With `features`, features of the news are examined as
+    well, for which the dataset is built as of the runs around each decision. `totals` is what `bellwether audit table --json` prints,
     without `version`.
 
     >>> import bellwether as bw
@@ -203,6 +206,8 @@ def audit_table(
         "at": _values.optional_text("at", at),
         "period": _values.optional_text("period", period),
         "regime": _values.optional_text("regime", regime),
+        "features": _values.flag("features", features),
+        "as_of": _values.instant("as_of", as_of),
     }
     rows, totals = _bellwether.audit_table(
         _values.table("table", table),

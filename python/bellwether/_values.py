@@ -106,6 +106,8 @@ class TableColumns(TypedDict):
     at: str | None
     period: str | None
     regime: str | None
+    features: bool
+    as_of: str | None
 
 
 class RunOptions(TypedDict):

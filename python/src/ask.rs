@@ -175,6 +175,8 @@ pub(crate) struct TableColumns {
     at: Option<String>,
     period: Option<String>,
     regime: Option<String>,
+    features: bool,
+    as_of: Option<String>,
 }
 
 /// Which values of a table had been published by the time of decision: a row for each that was not the latest one.
@@ -194,16 +196,18 @@ pub(crate) fn audit_table(
         }
     };
     quietly(py, move |stop| {
-        let TableColumns { ticker, date, decided_at, at, period, regime } = columns;
+        let TableColumns { ticker, date, decided_at, at, period, regime, features, as_of } = columns;
+        let as_of = instant("as_of", as_of.as_deref())?;
         let decided_time = at.as_deref().map(|text| time_of_day("at", text)).transpose()?;
         let period = period.as_deref().map(|text| service_value("period", text)).transpose()?;
         let regime = regime.as_deref().map(|text| service_value("regime", text)).transpose()?;
-        let input = TableInput { source, ticker, date, decided_at, decided_time, period, regime };
+        let with_features = features;
+        let input = TableInput { source, ticker, date, decided_at, decided_time, period, regime, with_features };
         let plan = plan_of(&subject, service.as_deref())?;
-        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(None)], stop)?;
+        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
         let control = Control { stop: stop.clone(), ..Control::default() };
         let (service, plan) = (service.as_deref(), plan.as_ref());
-        let options = AuditOptions { archive: &subject.2, service, plan, as_of: None, control: &control };
+        let options = AuditOptions { archive: &subject.2, service, plan, as_of, control: &control };
         let (rows, found) = gather(audit::table::schema(), |deliver| audit_of_table(options, &input, deliver))?;
         Ok((rows, json(&found)))
     })

@@ -74,6 +74,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "lag": [(-1, "it is not a number of sessions"), (1.5, "it is not a number of sessions"), (True, "it is not a number")],
     "table": [(5, "it is neither rows nor a file"), (b"a.csv", "it is neither rows nor a file")],
     "ticker": TEXTS,
+    "features": [(1, "it is neither true nor false"), (None, "it is neither true nor false")],
     "date": DAYS,
     "decided_at": TEXTS,
     "at": [("noon", "`noon` is not a time of day"), (5, "it is not text")],

@@ -21,9 +21,10 @@ fn place() -> (Place, BTreeMap<&'static str, Vec<(&'static str, &'static str)>>)
         }
     }
     fs::write(place.file("index.csv"), text).expect("a file");
-    let source = "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"utilities\"]\nsignals.periods = [\"5d\", \"1m\"]\n";
-    place.define("whole", &format!("{source}output.format = \"csv\"\n"));
-    place.define("part", &format!("{source}output.format = \"csv\"\nfilter.universe = \"index.csv\"\n"));
+    let source = "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"utilities\"]\n";
+    let periods = "signals.periods = [\"5d\", \"1m\"]\n";
+    place.define("whole", &format!("{source}{periods}output.format = \"csv\"\n"));
+    place.define("part", &format!("{source}{periods}output.format = \"csv\"\nfilter.universe = \"index.csv\"\n"));
     place.define(
         "news",
         &format!("{source}dataset.kind = \"news\"\noutput.format = \"csv\"\nfilter.universe = \"index.csv\"\n"),

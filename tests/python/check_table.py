@@ -218,3 +218,46 @@ seen = collections.Counter(outcome for outcome, _, _ in expected.values())
 if any(seen[outcome] < 10 for outcome in ("known", "replaced", "late", "unclear", "never")):
     sys.exit(f"too little of something: {seen}")
 check("news.parquet", expected, ["score"])
+
+# Features of the news: what the dataset had as of the last run before the decision, the first one after it, and the newest.
+listed = subprocess.run([program, "list", "runs", "--json"], cwd=folder, capture_output=True, text=True, check=True).stdout
+sealed = sorted(run["sealed_at"] for run in json.loads(listed)["runs"])
+features = ["news_count_7d", "news_mean_7d", "news_last_score"]
+states = []
+for instant in sealed:
+    command = [program, "build", "it", "--as-of", instant, "--output", "-", "--format", "csv"]
+    built = subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout
+    state = pl.read_csv(built, try_parse_dates=True, infer_schema_length=None)
+    states.append({(row["ticker"], row["period"], row["regime"], row["date"]): row for row in state.iter_rows(named=True)})
+sealed = [datetime.datetime.fromisoformat(instant) for instant in sealed]
+rows = []
+for _ in range(3_000):
+    key = draw.choice(sorted(states[-1]))
+    row = {**dict(zip(("ticker", "period", "regime", "date"), key, strict=True)), "decided_at": decision()}
+    picked = draw.choice(states).get(key)
+    for feature in features:
+        value = picked and picked[feature]
+        row[feature] = value if value is None or draw.random() < 0.95 else float(value) + 5
+    rows.append(row)
+expected = {}
+for number, row in enumerate(rows):
+    known = sum(instant <= row["decided_at"] for instant in sealed)
+    key = tuple(row[name] for name in ("ticker", "period", "regime", "date"))
+    then, following = (states[at].get(key) if 0 <= at < len(states) else None for at in (known - 1, known))
+    for feature in features:
+        value = row[feature]
+        if value is None:
+            continue
+
+        def has(state):
+            return state is not None and state[feature] is not None and close(float(state[feature]), float(value))
+
+        found = [name for name, state in (("known", then), ("unclear", following), ("late", states[-1][key])) if has(state)]
+        known_then = then and then[feature]
+        expected[number, feature] = ([*found, "never"][0], None, None if known_then is None else float(known_then))
+seen = collections.Counter(outcome for outcome, _, _ in expected.values())
+if any(seen[outcome] < 20 for outcome in ("known", "late", "unclear", "never")):
+    sys.exit(f"too little of something: {seen}")
+schema = {feature: pl.Float64 for feature in features}
+pl.DataFrame(rows, schema_overrides=schema, infer_schema_length=None).write_parquet(f"{folder}/features.parquet")
+check("features.parquet", expected, features, ["it", "--features"])

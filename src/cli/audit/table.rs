@@ -11,10 +11,11 @@ use bellwether::run::audit_table;
 use bellwether::text::escape::escape;
 use bellwether::text::human::{group_digits, percent};
 use bellwether::time::to_record;
+use chrono::{DateTime, Utc};
 
 use super::aligned::Aligned;
 use super::arguments::{AuditArguments, AuditScope};
-use super::typed::{definition_value, one_of, service_value, share};
+use super::typed::{definition_value, instant, one_of, service_value, share};
 use crate::cli::outcome::Result;
 use crate::cli::wrap::wrap;
 
@@ -25,8 +26,7 @@ const COLUMNS: usize = 100;
 ///
 /// The table has a ticker, a date, and columns that are named as in datasets: `signal`, `confidence` and `score` (the
 /// confidence, negative for a sell), or `title`, `link` and `score` of articles. Each value is compared with all that the
-/// archive ever saw there: repainted and restated values are found, whatever made the table. Features of the news are not
-/// examined.
+/// archive ever saw there: repainted and restated values are found, whatever made the table.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
 Examples:
@@ -34,6 +34,8 @@ Examples:
       each row was decided at the end of its date, in UTC
   bellwether audit table training.csv demo --decided-at trade_date --at \"16:00 America/New_York\"
       at the close of another day
+  bellwether audit table training.parquet demo --features
+      features of the news, too
   bellwether audit table training.parquet demo --fail-above 0%
       fail if any value had not been published by then")]
 #[command(
@@ -49,13 +51,15 @@ pub(super) struct Table {
     /// Its names of columns and its clock of dates count.
     definition: Option<String>,
 
-    /// The column with the time of decision. Default: `decided_at`, or the date.
+    /// The column with the time of decision.
     ///
-    /// It has instants, times without a zone, which are taken as UTC, or days.
+    /// It has instants, times without a zone, which are taken as UTC, or days. Default: `decided_at`, or the date.
     #[arg(long, value_name = "COLUMN")]
     decided_at: Option<String>,
 
-    /// When a day of decision counts. Default: at its end, in UTC.
+    /// The time at which a day of decision counts.
+    ///
+    /// Such as `16:00 America/New_York`. Default: the end of the day, in UTC.
     #[arg(long, value_name = "TIME", value_parser = definition_value::<TimeOfDay>)]
     at: Option<TimeOfDay>,
 
@@ -63,11 +67,11 @@ pub(super) struct Table {
     #[arg(long, value_name = "COLUMN", default_value = "ticker")]
     ticker: String,
 
-    /// The column with the date that the vendor gives the signal or article.
+    /// The column with the vendor's date.
     #[arg(long, value_name = "COLUMN", default_value = "date")]
     date: String,
 
-    /// The horizon of all rows, if no column `period` says it.
+    /// The horizon of all rows without a column `period`.
     ///
     /// Default: that of the definition, if it has one.
     #[arg(long, value_name = "PERIOD", value_parser = service_value::<Period>)]
@@ -76,6 +80,20 @@ pub(super) struct Table {
     /// The market regime of all rows, likewise.
     #[arg(long, value_name = "REGIME", value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)))]
     regime: Option<Regime>,
+
+    /// Examine features of the news as well.
+    ///
+    /// They are compared with the dataset as of the last run before each decision, the first one after it, and the newest: it
+    /// is built that often for each run between whose seal and the next a row was decided.
+    #[arg(long)]
+    features: bool,
+
+    /// Compare with what was observed up to this instant.
+    ///
+    /// That is when the table was made: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. Default: the newest
+    /// run.
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    as_of: Option<DateTime<Utc>>,
 
     /// Exit with code 3 if a larger share was late or never published, such as `0%`.
     #[arg(long, value_name = "SHARE", value_parser = share)]
@@ -87,7 +105,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let scope = AuditScope::of(self.definition.as_deref(), None, project)?;
+        let scope = AuditScope::of(self.definition.as_deref(), self.as_of, project)?;
         let input = TableInput {
             source: TableSource::File(self.file),
             ticker: self.ticker,
@@ -96,6 +114,7 @@ impl Table {
             decided_time: self.at,
             period: self.period,
             regime: self.regime,
+            with_features: self.features,
         };
         let found = self
             .arguments

@@ -194,6 +194,15 @@ fn a_table_that_cannot_be_read_says_why_and_what_to_do() {
     refused(&format!("{head}AAA,2026-01-05,5d,bull,1\n"), &["--period", "5d"], "`--period` beside the column `period`");
     let timed = "ticker,date,decided_at,confidence\nAAA,2026-01-05,2026-01-05T16:00:00,1\n";
     refused(timed, &["--period", "5d", "--at", "16:00 America/New_York"], "`--at` has no effect: column `decided_at`");
+    place.define(
+        "plain",
+        &format!(
+            "{}[dataset]\nkind = \"signals\"\n",
+            fs::read_to_string(place.file("pipelines/it.toml")).expect("a definition")
+        ),
+    );
+    let words = ["audit", "table", "it.csv", "plain", "--features"];
+    assert!(place.run(words).failed_with(2).stderr.contains("features of the news need a definition that has them"));
     let words = ["audit", "table", "it.txt", "it"];
     assert!(place.run(words).failed_with(2).stderr.contains("tables are read from `.parquet`, `.csv` and `.arrow`"));
     let words = ["audit", "table", "none.csv", "it"];

@@ -254,7 +254,11 @@ fn of_table() -> Vec<Meaning> {
         Meaning::always("the column of the value", "confidence"),
         Meaning::always("the value", "0.5871"),
         Meaning::always("`late`, `unclear`, `never`, `replaced` or `unknown`", "late"),
-        Meaning::unless("it never was published there", "when an answer had the value for the first time", INSTANT),
+        Meaning::unless(
+            "it never was published there, or is of a feature of the news",
+            "when an answer had the value for the first time",
+            INSTANT,
+        ),
         Meaning::unless("none was", "the value that was known by the time of decision", "0.6664"),
     ]
 }

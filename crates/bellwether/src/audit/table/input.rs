@@ -45,13 +45,24 @@ pub struct TableInput {
     pub period: Option<Period>,
     /// The regime of all rows, if no column says it.
     pub regime: Option<Regime>,
+    /// Whether features of the news are examined as well, for which the dataset is built as of each run.
+    pub with_features: bool,
 }
 
 impl TableInput {
     /// A table with the columns that a dataset has.
     pub fn of(source: TableSource) -> Self {
         let [ticker, date] = ["ticker", "date"].map(str::to_owned);
-        Self { source, ticker, date, decided_at: None, decided_time: None, period: None, regime: None }
+        Self {
+            source,
+            ticker,
+            date,
+            decided_at: None,
+            decided_time: None,
+            period: None,
+            regime: None,
+            with_features: false,
+        }
     }
 }
 
@@ -62,6 +73,8 @@ const DECIDED_AT: &str = "decided_at";
 pub(super) struct ExaminedColumn {
     /// Its name in the table.
     pub(super) name: String,
+    /// Its own name in a dataset.
+    pub(super) own: String,
     pub(super) kind: ValueKind,
     pub(super) values: Vec<Option<f64>>,
     /// How far apart equal numbers may be, as a share: they may have been written with fewer digits.
@@ -99,8 +112,8 @@ pub(super) struct Pairs {
     pub(super) regimes: Vec<Regime>,
 }
 
-/// Reads a table, whose columns may have the names of a dataset.
-pub(super) fn read(input: &TableInput, names: &ColumnNames, pairs: &Pairs) -> Result<Rows> {
+/// Reads a table, whose columns may have the names of a dataset, and some of the features that it may have.
+pub(super) fn read(input: &TableInput, names: &ColumnNames, pairs: &Pairs, features: &[String]) -> Result<Rows> {
     let (name, rows) = whole(&input.source)?;
     let reader = TableReader { name: &name, rows: &rows, names };
     let (ticker, date) = (reader.named(&input.ticker, "ticker")?, reader.named(&input.date, "date")?);
@@ -110,8 +123,10 @@ pub(super) fn read(input: &TableInput, names: &ColumnNames, pairs: &Pairs) -> Re
         Table::Articles => &[ValueKind::ArticleScore],
         _ => &[ValueKind::Signal, ValueKind::Confidence, ValueKind::Score],
     };
-    let columns = kinds.iter().filter_map(|kind| reader.own(kind.column()).map(|index| (index, *kind)));
-    let columns = columns.map(|(index, kind)| reader.values(index, kind)).collect::<Result<Vec<_>>>()?;
+    let own = kinds.iter().map(|kind| (kind.column(), *kind));
+    let own = own.chain(features.iter().map(|feature| (feature.as_str(), ValueKind::Feature)));
+    let columns = own.filter_map(|(name, kind)| reader.own(name).map(|index| (index, name, kind)));
+    let columns = columns.map(|(index, name, kind)| reader.values(index, name, kind)).collect::<Result<Vec<_>>>()?;
     if columns.is_empty() {
         let what = format!("`{name}` has no column `signal`, `confidence` or `score`: it has {}", reader.columns());
         return Err(Error::new(ErrorKind::Data, what).with_hint(
@@ -367,9 +382,10 @@ impl TableReader<'_> {
     }
 
     /// A column of values, as numbers: a buy is 1, and a sell is -1.
-    fn values(&self, column: usize, kind: ValueKind) -> Result<ExaminedColumn> {
+    fn values(&self, column: usize, own: &str, kind: ValueKind) -> Result<ExaminedColumn> {
         use DataType::{Float16, Float32, LargeUtf8, Utf8, Utf8View};
         let (values, name) = (self.rows.column(column), self.rows.schema().field(column).name().clone());
+        let own = own.to_owned();
         let tolerance = if matches!(values.data_type(), Float16 | Float32) { 1e-6 } else { 1e-9 };
         let is_text =
             |values: &ArrayRef| matches!(values.data_type(), Utf8 | LargeUtf8 | Utf8View | DataType::Dictionary(..));
@@ -380,14 +396,14 @@ impl TableReader<'_> {
                 let number = match (text, text.parse::<Signal>()) {
                     ("", _) => return Ok(None),
                     (_, Ok(signal)) if kind == ValueKind::Signal => super::side(signal),
-                    _ => text.parse().map_err(|_| {
-                        self.problem(row, &format!("`{}` is no {} of a signal", escape(text), kind.column()))
-                    })?,
+                    _ => text
+                        .parse()
+                        .map_err(|_| self.problem(row, &format!("`{}` is no {} of a signal", escape(text), own)))?,
                 };
                 Ok(Some(number))
             });
             let values = parsed.collect::<Result<Vec<_>>>()?;
-            return Ok(ExaminedColumn { name, kind, values, tolerance });
+            return Ok(ExaminedColumn { name, own, kind, values, tolerance });
         }
         if !values.data_type().is_numeric() {
             let what = format!("column `{}` of `{}` is {}, not a number", escape(&name), self.name, values.data_type());
@@ -397,6 +413,6 @@ impl TableReader<'_> {
         let numbers: &Float64Array = numbers.as_primitive::<Float64Type>();
         // pandas writes what is missing as not a number.
         let values = numbers.iter().map(|number| number.filter(|number| !number.is_nan())).collect();
-        Ok(ExaminedColumn { name, kind, values, tolerance })
+        Ok(ExaminedColumn { name, own, kind, values, tolerance })
     }
 }

@@ -8,15 +8,17 @@
 //! - *unclear* if it was first seen by the first answer after the decision: it may have been published in time, unseen;
 //! - *never* published if no answer had it, and *unknown* if the archive knows nothing of the series.
 //!
-//! Features of the news depend on a whole dataset as of each decision, and are not examined.
+//! Features of the news depend on a whole dataset as of each decision. If they are examined, the dataset is built as of the
+//! last run before the decision (a value that it has is known), the first run after it (unclear), and today (late).
 
 mod input;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,10 +26,10 @@ use serde::Serialize;
 use super::observed::ObservedColumns;
 use super::row_builder::{RowBuilder, RowQueue, RowValue};
 use super::subject::{Subject, day};
-use crate::archive::{Coverage, History, StoredObservations};
+use crate::archive::{Coverage, History, StoredObservations, merge_failed};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Signal};
-use crate::plan::ColumnNames;
+use crate::plan::{ColumnNames, DatasetPlan, Feature, Filter};
 use crate::process::in_order::in_order;
 use crate::tables::{SeriesKey, Table, date, instant};
 use crate::text::human::{count_of, group_digits, portion};
@@ -178,6 +180,8 @@ enum ValueKind {
     /// The confidence, negative for a sell.
     Score,
     ArticleScore,
+    /// A feature of the news, which no observation has.
+    Feature,
 }
 
 impl ValueKind {
@@ -187,6 +191,7 @@ impl ValueKind {
             Self::Signal => "signal",
             Self::Confidence => "confidence",
             Self::Score | Self::ArticleScore => "score",
+            Self::Feature => "feature",
         }
     }
 
@@ -200,6 +205,7 @@ impl ValueKind {
             Self::Signal => value.signal.map(side),
             Self::Score => Some(side(value.signal?) * value.number?),
             Self::Confidence | Self::ArticleScore => value.number,
+            Self::Feature => None,
         }
     }
 
@@ -228,12 +234,16 @@ struct Judged {
 
 const UNKNOWN: Judged = Judged { outcome: Outcome::Unknown, first_known: None, known_then: None };
 
+/// Builds a dataset as of an instant, of the signals that a filter takes, and delivers its rows under their own names.
+pub(crate) type Rebuild<'a> =
+    &'a dyn Fn(DateTime<Utc>, Filter, &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()>;
+
 /// Compares the values of a table with what an archive had seen by the time of decision, and delivers a row for each that
 /// had not been known, in the columns of [`schema`].
 pub(crate) fn audit_table(
     subject: &Subject,
     input: &TableInput,
-    names: &ColumnNames,
+    plan: Option<(&DatasetPlan, Rebuild<'_>)>,
     deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<TableAudit> {
     let pairs = subject.pairs().unwrap_or_default();
@@ -243,8 +253,17 @@ pub(crate) fn audit_table(
     periods.dedup();
     regimes.sort_unstable();
     regimes.dedup();
-    let rows = &input::read(input, names, &Pairs { periods, regimes })?;
-    let judged = judge(subject, rows)?;
+    let features = plan.filter(|_| input.with_features).map(|(plan, _)| plan.features.iter()).into_iter().flatten();
+    // Dates are no numbers.
+    let features: Vec<String> =
+        features.filter(|feature| **feature != Feature::LastDate).map(ToString::to_string).collect();
+    let own = ColumnNames::default();
+    let names = plan.map_or(&own, |(plan, _)| plan.written.names());
+    let rows = &input::read(input, names, &Pairs { periods, regimes }, &features)?;
+    let mut judged = judge(subject, rows)?;
+    if let Some((_, rebuild)) = plan.filter(|_| !features.is_empty()) {
+        judge_features(subject, rows, rebuild, &mut judged)?;
+    }
     deliver_rows(rows, &judged, deliver)?;
     let (mut total, mut columns) = (ValueCounts::default(), Vec::new());
     for (column, judged) in rows.columns.iter().zip(&judged) {
@@ -284,7 +303,99 @@ pub(crate) fn audit_table(
     Ok(found)
 }
 
-/// What became of each value of each column.
+/// What became of the features of the news, by the dataset as of the runs around each decision.
+fn judge_features(subject: &Subject, rows: &Rows, rebuild: Rebuild<'_>, judged: &mut [Vec<Judged>]) -> Result<()> {
+    let instants: Vec<DateTime<Utc>> = subject.view().runs().map(|run| run.seal().sealed_at).collect();
+    // The rows by the number of runs that were sealed by their decision.
+    let mut groups: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    for row in (0..rows.keys.len()).filter(|row| rows.keys[*row].is_some()) {
+        let known = instants.partition_point(|sealed| sealed.timestamp_micros() <= rows.decided[row]);
+        groups.entry(known).or_default().push(row as u32);
+    }
+    let features: Vec<usize> =
+        (0..rows.columns.len()).filter(|column| rows.columns[*column].kind == ValueKind::Feature).collect();
+    for (known, of_group) in groups {
+        let built = |at: Option<usize>| match at.and_then(|at| instants.get(at)) {
+            Some(as_of) => features_as_of(rows, &features, &of_group, |filter, take| rebuild(*as_of, filter, take)),
+            None => Ok(HashMap::new()),
+        };
+        let (then, next, latest) =
+            (built(known.checked_sub(1))?, built(Some(known))?, built(instants.len().checked_sub(1))?);
+        for row in of_group {
+            for (place, column) in features.iter().enumerate() {
+                let ExaminedColumn { values, tolerance, .. } = &rows.columns[*column];
+                let Some(value) = values[row as usize] else { continue };
+                let of = |built: &HashMap<u32, Vec<Option<f64>>>| built.get(&row).and_then(|values| values[place]);
+                let has = |built| of(built).is_some_and(|other| are_equal(value, other, *tolerance));
+                let outcome = if has(&then) {
+                    Outcome::Known
+                } else if has(&next) {
+                    Outcome::Unclear
+                } else if has(&latest) {
+                    Outcome::Late
+                } else if latest.contains_key(&row) {
+                    Outcome::Never
+                } else {
+                    Outcome::Unknown
+                };
+                judged[*column][row as usize] = Judged { outcome, first_known: None, known_then: of(&then) };
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The features of some rows in a dataset that is built of their tickers and dates.
+fn features_as_of(
+    rows: &Rows,
+    features: &[usize],
+    of_group: &[u32],
+    build: impl FnOnce(Filter, &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()>,
+) -> Result<HashMap<u32, Vec<Option<f64>>>> {
+    let mut places: HashMap<(&str, &str, &str), HashMap<i64, Vec<u32>>> = HashMap::new();
+    let (mut tickers, mut dates) = (BTreeSet::new(), Vec::new());
+    for row in of_group {
+        let Some(key) = rows.keys[*row as usize].as_deref() else { continue };
+        let (Some(period), Some(regime)) = (key.period, key.regime) else { continue };
+        let date = rows.dates[*row as usize];
+        let of_series = places.entry((key.ticker.as_str(), period.as_str(), regime.as_str())).or_default();
+        of_series.entry(rows.place(date)).or_default().push(*row);
+        tickers.insert(key.ticker.clone());
+        dates.push(date);
+    }
+    let mut found = HashMap::new();
+    let (Some(first), Some(last)) = (dates.iter().min(), dates.iter().max()) else { return Ok(found) };
+    let filter =
+        Filter { tickers: Some(tickers), from: Some(day(*first)), to: day(*last).succ_opt(), ..Filter::default() };
+    build(filter, &mut |batch| {
+        let column = |name: &str| batch.column_by_name(name).expect("the dataset has its columns");
+        let texts = |name: &str| cast(column(name), &DataType::Utf8).map_err(merge_failed);
+        let [tickers, periods, regimes] = [texts("ticker")?, texts("period")?, texts("regime")?];
+        let [tickers, periods, regimes] = [&tickers, &periods, &regimes].map(|texts| texts.as_string::<i32>());
+        let dates = column("date").as_primitive::<TimestampMicrosecondType>();
+        let numbers = |index: &usize| cast(column(&rows.columns[*index].own), &DataType::Float64).map_err(merge_failed);
+        let numbers = features.iter().map(numbers).collect::<Result<Vec<ArrayRef>>>()?;
+        for at in 0..batch.num_rows() {
+            let of_series = places.get(&(tickers.value(at), periods.value(at), regimes.value(at)));
+            let Some(wanted) = of_series.and_then(|dated| dated.get(&rows.place(dates.value(at)))) else { continue };
+            let value = |numbers: &ArrayRef| {
+                let numbers = numbers.as_primitive::<Float64Type>();
+                numbers.is_valid(at).then(|| numbers.value(at))
+            };
+            let values: Vec<Option<f64>> = numbers.iter().map(value).collect();
+            found.extend(wanted.iter().map(|row| (*row, values.clone())));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Whether two numbers are equal, as far as they were written.
+fn are_equal(one: f64, other: f64, tolerance: f64) -> bool {
+    (one - other).abs() <= tolerance * other.abs().max(1.0)
+}
+
+/// What became of each value of each column but features.
 fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
     let mut places: HashMap<&SeriesKey, HashMap<i64, Vec<u32>>> = HashMap::new();
     for (row, key) in rows.keys.iter().enumerate() {
@@ -355,7 +466,7 @@ impl Judge<'_> {
             let answers = self.answers.get(key).map(Vec::as_slice).unwrap_or_default();
             let never = Judged { outcome: Outcome::Never, ..UNKNOWN };
             for row in places.values().flatten() {
-                found.extend((0..self.rows.columns.len()).map(|column| (column, *row, never)));
+                found.extend(self.columns().map(|(column, _)| (column, *row, never)));
             }
             for cell in groups.cells() {
                 let Some(date) = observed.naive_date(cell.start, self.subject.dates()) else { continue };
@@ -366,7 +477,7 @@ impl Judge<'_> {
                         continue;
                     }
                     let decided = self.rows.decided[*row as usize];
-                    for (index, column) in self.rows.columns.iter().enumerate() {
+                    for (index, column) in self.columns() {
                         let Some(value) = column.values[*row as usize] else { continue };
                         let seen = cell.clone().map(|row| (observed.seen.value(row), column.kind.of(&observed, row)));
                         // Whether an answer since the decision covered the date, before one had the value.
@@ -381,6 +492,11 @@ impl Judge<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// The columns that observations have.
+    fn columns(&self) -> impl Iterator<Item = (usize, &ExaminedColumn)> {
+        self.rows.columns.iter().enumerate().filter(|(_, column)| column.kind != ValueKind::Feature)
     }
 
     /// Whether an observation is of the article of a row; that of a signal always is.
@@ -398,7 +514,7 @@ fn fate(
     observations: impl Iterator<Item = (i64, Option<f64>)>,
     lacked_until: impl Fn(i64) -> bool,
 ) -> Judged {
-    let is_equal = |other: f64| (value - other).abs() <= column.tolerance * other.abs().max(1.0);
+    let is_equal = |other: f64| are_equal(value, other, column.tolerance);
     let (mut first_known, mut known_then) = (None, None);
     for (seen, observed) in observations {
         if seen <= decided {
