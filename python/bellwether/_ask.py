@@ -10,19 +10,22 @@ from typing import Any
 
 from . import _bellwether, _dataset, _values
 from ._dataset import Dataset
+from ._errors import UsageError
 from ._progress import BellwetherWarning
 from ._table import Answer, Table
-from ._values import Day, Definition, Include, Instant, Names, PathLike, Prices
+from ._values import ArrowStream, Day, Definition, Include, Instant, Names, PathLike, Prices
 from ._wide import Wide
 
 __all__ = [
     "Catalog",
     "Report",
     "articles",
+    "audit_table",
     "check",
     "datasets",
     "demo_prices",
     "diff",
+    "history",
     "quality",
     "query",
     "report",
@@ -166,6 +169,55 @@ def skill(
     return Answer(rows, json.loads(totals), text)
 
 
+def audit_table(
+    table: PathLike | ArrowStream,
+    definition: Definition | None = None,
+    *,
+    decided_at: str | None = None,
+    at: str | None = None,
+    ticker: str = "ticker",
+    date: str = "date",
+    period: str | None = None,
+    regime: str | None = None,
+    features: bool = False,
+    as_of: Instant | None = None,
+    include: Include | None = None,
+    service: str | None = None,
+    data: PathLike | None = None,
+    archive: PathLike | None = None,
+) -> Answer:
+    """Look-ahead in a table of your own: a row for each value that was not the latest one by the time of decision.
+
+    The table is a frame of Polars, pandas or pyarrow, or a file, with a ticker, a date, and columns named as in datasets:
+    `signal`, `confidence` and `score` (the confidence, negative for a sell), or `title`, `link` and `score` of articles.
+    `decided_at` is the column with the time of decision (default: `decided_at` if there is one, else the date). A day counts
+    to its end in UTC, or to `at`, such as `"16:00 America/New_York"`. With `features`, features of the news are examined as
+    well, for which the dataset is built as of the runs around each decision. `totals` is what `bellwether audit table --json` prints,
+    without `version`.
+
+    >>> import bellwether as bw
+    >>> bw.audit_table(bw.load("demo"), "demo").totals["total"]["never"]
+    0
+    """
+    columns: _values.TableColumns = {
+        "ticker": _values.text("ticker", ticker),
+        "date": _values.text("date", date),
+        "decided_at": _values.optional_text("decided_at", decided_at),
+        "at": _values.optional_text("at", at),
+        "period": _values.optional_text("period", period),
+        "regime": _values.optional_text("regime", regime),
+        "features": _values.flag("features", features),
+        "as_of": _values.instant("as_of", as_of),
+    }
+    rows, totals = _bellwether.audit_table(
+        _values.table("table", table),
+        _subject(definition, data, archive, include),
+        _values.optional_text("service", service),
+        columns,
+    )
+    return Answer(rows, json.loads(totals))
+
+
 def demo_prices(*, today: Day | None = None, seed: int | None = None) -> Table:
     """The closing prices of the demo universe, which its signals predict a little: a row per ticker and session.
 
@@ -213,6 +265,36 @@ def articles(
     part = _values.part(columns, tickers, start, end)
     subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
     return Table(_bellwether.articles(subject, _values.instant("as_of", as_of), part))
+
+
+def history(
+    definition: Definition,
+    *,
+    date: Day | None = None,
+    as_of: Instant | None = None,
+    include: Include | None = None,
+    columns: Names | None = None,
+    tickers: Names | None = None,
+    periods: Names | None = None,
+    regimes: Names | None = None,
+    start: Day | None = None,
+    end: Day | None = None,
+    data: PathLike | None = None,
+    archive: PathLike | None = None,
+) -> Table:
+    """Every value that the signals of a definition had: a row each, with `known_from` and `known_until`, null if it still is.
+
+    `date` selects one date, `start` and `end` several.
+
+    >>> import bellwether as bw
+    >>> bw.history("demo", tickers="XOM", columns=["date", "confidence", "known_from", "known_until"]).columns
+    ['date', 'confidence', 'known_from', 'known_until']
+    """
+    if date is not None and (start is not None or end is not None):
+        raise UsageError("`date` beside `start` or `end`", "leave out `date`, or the others")
+    part = _values.part(columns, tickers, start, end, periods=periods, regimes=regimes)
+    subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
+    return Table(_bellwether.history(subject, _values.instant("as_of", as_of), _values.day("date", date), part))
 
 
 def query(

@@ -3,18 +3,20 @@
 from pathlib import Path
 from typing import Any, Callable, final
 
-from ._values import ArrowStream, LoadOptions, Part, RunOptions, SkillOptions
+from ._values import ArrowStream, LoadOptions, Part, RunOptions, SkillOptions, TableColumns
 
 __all__ = [
     "Key",
     "Rows",
     "articles",
+    "audit_table",
     "build",
     "check",
     "data_folder",
     "datasets",
     "demo_prices",
     "diff",
+    "history",
     "load",
     "main",
     "quality",
@@ -78,10 +80,19 @@ def quality(
 def skill(
     subject: tuple[_Given | None, Path, Path, str | None], prices: list[Path] | ArrowStream | None, how: SkillOptions
 ) -> tuple[Rows, str, str]: ...
+def audit_table(
+    table: list[Path] | ArrowStream,
+    subject: tuple[_Given | None, Path, Path, str | None],
+    service: str | None,
+    columns: TableColumns,
+) -> tuple[Rows, str]: ...
 def demo_prices(today: str | None, seed: int | None) -> Rows: ...
 def diff(datasets: Path, before: str, after: str) -> tuple[Rows, str]: ...
 def query(subject: tuple[_Given, Path, Path, str | None], sql: str, as_of: str | None) -> Rows: ...
 def articles(subject: tuple[_Given, Path, Path, str | None], as_of: str | None, part: Part) -> Rows: ...
+def history(
+    subject: tuple[_Given, Path, Path, str | None], as_of: str | None, date: str | None, part: Part
+) -> Rows: ...
 def runs(archive: Path) -> Rows: ...
 def datasets(datasets: Path) -> Rows: ...
 def data_folder(definition: _Given | None = None) -> Path: ...

@@ -97,6 +97,7 @@ Filter = TypedDict(
         "signal": Literal["buy", "sell"] | None,
         "tickers": Names | None,
         "to": str | datetime.date | None,
+        "universe": str | None,
     },
     total=False,
 )
@@ -145,7 +146,7 @@ class Output(TypedDict, total=False):
     row_group_rows: int | None
     sort: Names | None
     values: Names | None
-    vintage: Literal["latest", "first"] | None
+    vintage: Literal["latest", "first", "all"] | None
 
 
 class Prices(TypedDict, total=False):

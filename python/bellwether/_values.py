@@ -30,6 +30,7 @@ __all__ = [
     "RunOptions",
     "SkillOptions",
     "Stamp",
+    "TableColumns",
     "Vintage",
 ]
 
@@ -100,6 +101,19 @@ class SkillOptions(TypedDict):
     after: str | None
     lag: int
     allow_missing: bool
+
+
+class TableColumns(TypedDict):
+    """What the columns of a table are."""
+
+    ticker: str
+    date: str
+    decided_at: str | None
+    at: str | None
+    period: str | None
+    regime: str | None
+    features: bool
+    as_of: str | None
 
 
 class RunOptions(TypedDict):
@@ -243,6 +257,16 @@ def prices(argument: str, value: Prices | None) -> list[Path] | ArrowStream | No
     if not files:
         raise invalid(argument, value, "it names no file", "leave it out for the files of the definition")
     return files
+
+
+def table(argument: str, value: PathLike | ArrowStream) -> list[Path] | ArrowStream:
+    """Rows, or a file."""
+    if isinstance(value, ArrowStream):
+        return value
+    if isinstance(value, (str, os.PathLike)):
+        return [path(argument, value)]
+    hint = "use a frame of Polars, pandas or pyarrow, or the path of a file"
+    raise invalid(argument, value, "it is neither rows nor a file", hint)
 
 
 def progress(value: bool | Callable[[Any], object]) -> bool | Callable[[Any], object]:

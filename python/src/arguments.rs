@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::str::FromStr;
 
-use bellwether::definition::Layout;
+use bellwether::definition::{Layout, TimeOfDay};
 use bellwether::error::{Error, Result};
 use bellwether::interface::{Period, Regime, Unknown};
 use bellwether::load::Selection;
@@ -180,7 +180,7 @@ fn each<T: FromStr<Err = Unknown> + Ord>(argument: &str, texts: Option<&[String]
 }
 
 /// A value of a closed set of the service.
-fn service_value<T: FromStr<Err = Unknown>>(argument: &str, text: &str) -> Result<T> {
+pub(crate) fn service_value<T: FromStr<Err = Unknown>>(argument: &str, text: &str) -> Result<T> {
     text.parse().map_err(|unknown: Unknown| invalid(argument, text, &unknown, unknown.hint))
 }
 
@@ -190,6 +190,11 @@ fn definition_value<T: FromStr<Err = String>>(argument: &str, text: &str) -> Res
         let (what, hint) = refusal.split_once('\n').unwrap_or((&refusal, "choose another one"));
         invalid(argument, text, what, hint)
     })
+}
+
+/// A time of day in a time zone.
+pub(crate) fn time_of_day(argument: &str, text: &str) -> Result<TimeOfDay> {
+    definition_value(argument, text)
 }
 
 /// A calendar day.

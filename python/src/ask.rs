@@ -10,6 +10,7 @@ use arrow::datatypes::{Date32Type, SchemaRef};
 use bellwether::archive::{ListedRun, RunListing};
 use bellwether::audit;
 use bellwether::audit::skill::WhenMissing;
+use bellwether::audit::table::{TableInput, TableSource};
 use bellwether::error::{Error, Result};
 use bellwether::export::{self, ListedVersion, PublishedReader};
 use bellwether::load::Dataset;
@@ -20,7 +21,7 @@ use bellwether::prices::PriceRows;
 use bellwether::project::Project;
 use bellwether::run::{
     AuditOptions, Control, DEMO_SEED, FetchItem, OfferOptions, PriceInput, ReportOptions, SkillOptions, audit_quality,
-    audit_revisions, audit_skill, offered_sectors, offered_tickers,
+    audit_revisions, audit_skill, audit_table as audit_of_table, offered_sectors, offered_tickers,
 };
 use bellwether::serve::{Universe, price_schema};
 use bellwether::time::Clock;
@@ -29,9 +30,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 use tokio_util::sync::CancellationToken;
 
-#[cfg(feature = "query")]
-use crate::arguments::DataState;
-use crate::arguments::{Part, claims, day, instant};
+use crate::arguments::{DataState, Part, claims, day, instant, service_value, time_of_day};
 use crate::definition::DefinitionArgument;
 use crate::fault::exception;
 use crate::publish::{Key, block_on, take_key};
@@ -172,6 +171,54 @@ pub(crate) fn skill(
     })
 }
 
+/// What the columns of a table are, as a Python argument.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct TableColumns {
+    ticker: String,
+    date: String,
+    decided_at: Option<String>,
+    at: Option<String>,
+    period: Option<String>,
+    regime: Option<String>,
+    features: bool,
+    as_of: Option<String>,
+}
+
+/// Which values of a table had been published by the time of decision: a row for each that was not the latest one.
+#[pyfunction]
+pub(crate) fn audit_table(
+    py: Python<'_>,
+    table: PriceArgument<'_>,
+    subject: AuditTarget,
+    service: Option<String>,
+    columns: TableColumns,
+) -> PyResult<(Rows, String)> {
+    let source = match table {
+        PriceArgument::Files(files) => TableSource::File(files.get_item(0)?.extract()?),
+        PriceArgument::Stream(stream) => {
+            let (schema, batches) = batches_of(&stream)?;
+            TableSource::Rows(schema, batches)
+        }
+    };
+    quietly(py, move |stop| {
+        let TableColumns { ticker, date, decided_at, at, period, regime, features, as_of } = columns;
+        let as_of = instant("as_of", as_of.as_deref())?;
+        let decided_time = at.as_deref().map(|text| time_of_day("at", text)).transpose()?;
+        let period = period.as_deref().map(|text| service_value("period", text)).transpose()?;
+        let regime = regime.as_deref().map(|text| service_value("regime", text)).transpose()?;
+        let with_features = features;
+        let input = TableInput { source, ticker, date, decided_at, decided_time, period, regime, with_features };
+        let plan = plan_of(&subject, service.as_deref())?;
+        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
+        let control = Control { stop: stop.clone(), ..Control::default() };
+        let (service, plan) = (service.as_deref(), plan.as_ref());
+        let options = AuditOptions { archive: &subject.2, service, plan, as_of, control: &control };
+        let (rows, found) = gather(audit::table::schema(), |deliver| audit_of_table(options, &input, deliver))?;
+        Ok((rows, json(&found)))
+    })
+}
+
 /// The closing prices of the demo universe.
 #[pyfunction]
 pub(crate) fn demo_prices(py: Python<'_>, today: Option<String>, seed: Option<u64>) -> PyResult<Rows> {
@@ -209,6 +256,30 @@ pub(crate) fn articles(
         store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(as_of)], stop)?;
         let articles = Dataset::articles(&plan, &archive, as_of)?.select(part.selection()?)?;
         Ok(Rows::of_dataset(articles))
+    })
+}
+
+/// Every value that the signals of a definition had, with when it was known.
+#[pyfunction]
+pub(crate) fn history(
+    py: Python<'_>,
+    subject: (DefinitionArgument, PathBuf, PathBuf, Option<String>),
+    as_of: Option<String>,
+    date: Option<String>,
+    part: Part,
+) -> PyResult<Rows> {
+    quietly(py, move |stop| {
+        let mut selection = part.selection()?;
+        if let Some(date) = date.as_deref().map(|text| day("date", text)).transpose()? {
+            (selection.from, selection.to) = (Some(date), date.succ_opt());
+        }
+        let (definition, data, archive, include) = subject;
+        let plan = definition.plan_or_published(&data)?;
+        let state = DataState { as_of, vintage: None, include };
+        let (plan, ad_hoc, _) = state.find(plan, (&data, &archive), stop)?;
+        store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(ad_hoc.as_of)], stop)?;
+        let values = Dataset::history(&plan, &archive, &ad_hoc)?.select(selection)?;
+        Ok(Rows::of_dataset(values))
     })
 }
 

@@ -21,7 +21,8 @@ mod supervise;
 mod _bellwether {
     #[pymodule_export]
     use super::ask::{
-        articles, datasets, demo_prices, diff, quality, query, report, revisions, runs, sectors, skill, tickers,
+        articles, audit_table, datasets, demo_prices, diff, history, quality, query, report, revisions, runs, sectors,
+        skill, tickers,
     };
     #[pymodule_export]
     use super::definition::{check, data_folder};

@@ -72,10 +72,16 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "key": [("", "it is empty"), (5, "it is not text")],
     "prices": [(5, "it is neither rows nor files"), (b"a.csv", "it is neither rows nor files"), ([5], "it is not a path")],
     "lag": [(-1, "it is not a number of sessions"), (1.5, "it is not a number of sessions"), (True, "it is not a number")],
+    "table": [(5, "it is neither rows nor a file"), (b"a.csv", "it is neither rows nor a file")],
+    "ticker": TEXTS,
+    "features": [(1, "it is neither true nor false"), (None, "it is neither true nor false")],
+    "date": DAYS,
+    "decided_at": TEXTS,
+    "at": [("noon", "`noon` is not a time of day"), (5, "it is not text")],
     "allow_missing": [(1, "it is neither true nor false"), (None, "it is neither true nor false")],
 }
 #: Arguments of one function that mean something else there.
-TEXTS_OF = {("diff", "dataset"), ("diff", "after"), ("report", "dataset")}
+TEXTS_OF = {("audit_table", "date"), ("diff", "dataset"), ("diff", "after"), ("report", "dataset")}
 
 
 def _functions() -> dict[str, Callable[..., object]]:
@@ -98,8 +104,9 @@ def _arguments() -> list[tuple[str, str, Any, str]]:
 NEEDED: dict[str, dict[str, Any]] = {
     "diff": {"dataset": "demo", "before": "latest"},
     "factor": {"value": "confidence"},
-    **{name: {"definition": "demo"} for name in ("check", "articles", "run", "build", "sectors", "skill", "tickers")},
+    **{name: {"definition": "demo"} for name in ("check", "articles", "history", "run", "build", "sectors", "skill", "tickers")},
     "load": {"dataset": "demo"},
+    "audit_table": {"table": "own.csv", "definition": "demo"},
     "query": {"definition": "demo", "sql": "select 1 as one"},
 }
 

@@ -112,6 +112,43 @@ def test_skill_matches_the_program(two_days: Path, program) -> None:
     assert len(repr(found)) < 10_000 and len(found._repr_html_()) < 30_000
 
 
+def test_a_table_of_any_frame_or_file_is_judged_like_by_the_program(two_days: Path, program) -> None:
+    frame = bw.load("demo").to_polars().drop("signal").head(2_000)
+    frame.write_parquet("own.parquet")
+    pandas = frame.to_pandas()
+    given = {"polars": frame, "pandas": pandas, "a file": "own.parquet", "a path": Path("own.parquet"), "pyarrow": frame.to_arrow()}
+    printed = _csv(program("audit", "table", "own.parquet", "demo", "--format", "csv", "--output", "-").stdout)
+    document = json.loads(program("audit", "table", "own.parquet", "demo", "--json").stdout)
+    for name, table in given.items():
+        found = bw.audit_table(table, "demo")
+        assert found.columns == printed.columns and len(found) == printed.height > 0, name
+        told = {"version": 1, **found.totals}
+        assert {**told, "table": None} == {**document, "table": None}, name
+    assert document["not_examined"] and document["total"]["values"] == 2_000
+    at_close = bw.audit_table(frame, "demo", at="16:00 America/New_York")
+    assert at_close.totals["decided"] == "at 16:00 America/New_York of the day in `date`"
+    with pytest.raises(bw.DataError, match="has no column `decided`"):
+        bw.audit_table(frame, "demo", decided_at="decided")
+
+
+def test_a_history_has_each_value_and_when_it_was_known(two_days: Path, program) -> None:
+    found = bw.history("demo", tickers="XOM", periods="5d").to_polars()
+    printed = program("show", "demo", "--history", "--ticker", "XOM", "--period", "5d", "--format", "csv").stdout
+    assert found.columns == _csv(printed).columns and found.height == _csv(printed).height
+    cells = found.group_by("ticker", "date", "period", "regime").len()
+    assert cells["len"].max() > 1
+    now = found.filter(pl.col("known_until").is_null())
+    latest = bw.load("demo", tickers="XOM", periods="5d").to_polars()
+    key = ["date", "confidence"]
+    polars.testing.assert_frame_equal(now.select(key).sort(key), latest.select(key).sort(key))
+    day = cells.sort("len")["date"][-1].date()
+    one = bw.history("demo", tickers="XOM", periods="5d", date=day)
+    assert one.to_polars().height == found.filter(pl.col("date").dt.date() == day).height > 1
+    assert bw.history("demo", tickers="XOM", date=day, as_of=EARLIER).to_polars()["known_until"].null_count() > 0
+    with pytest.raises(bw.UsageError, match="`date` beside `start`"):
+        bw.history("demo", date=day, start=day)
+
+
 def test_skill_takes_prices_from_any_frame_and_from_files(two_days: Path) -> None:
     prices = bw.demo_prices(today=LATER)
     frame = prices.to_polars()

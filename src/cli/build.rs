@@ -326,6 +326,7 @@ impl Build {
             min_confidence: self.min_confidence,
             from: self.wanted.from,
             to: self.wanted.to,
+            universe: None,
         };
         if let Filter { from: Some(from), to: Some(to), .. } = plan.dataset.filter.clone().and(filter.clone())
             && from >= to

@@ -1,7 +1,7 @@
 //! `bellwether schema`: JSON Schemas of definitions, and of what commands tell.
 
 use bellwether::archive::{Imported, RunDetails, RunListing};
-use bellwether::audit::{Leak, diff, quality, revisions, skill, sources};
+use bellwether::audit::{Leak, diff, quality, revisions, skill, sources, table};
 use bellwether::definition::json_schema;
 use bellwether::export::Citation;
 use bellwether::report::DatasetSummary;
@@ -30,6 +30,7 @@ const SCHEMAS: &[SchemaOf] = &[
     ("audit revisions", schema_of::<revisions::Revisions>),
     ("audit skill", schema_of::<skill::Skill>),
     ("audit sources", schema_of::<sources::Sources>),
+    ("audit table", schema_of::<table::TableAudit>),
     ("build", schema_of::<Built>),
     ("check", schema_of::<Checked>),
     ("cite", schema_of::<Citation>),

@@ -39,13 +39,17 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     let table = place.file("rows.csv");
     let table = table.to_str().unwrap();
     let of_sector = "signals-history-all?sector=utilities";
-    let commands: [(&str, &[&str], i32); 30] = [
+    let own = place.file("own.csv");
+    fs::write(&own, "ticker,date,confidence,close\nNEE,2026-01-05,0.5,80\n").unwrap();
+    let own = own.to_str().unwrap();
+    let commands: [(&str, &[&str], i32); 31] = [
         ("audit leak", &["demo"], 0),
         ("audit quality", &["demo"], 0),
         ("audit quality", &[], 0),
         ("audit revisions", &["demo"], 0),
         ("audit skill", &["demo"], 0),
         ("audit sources", &[], 0),
+        ("audit table", &[own, "demo"], 0),
         ("build", &["demo"], 0),
         ("build", &["demo", "--output", table], 0),
         ("check", &["demo"], 0),

@@ -156,11 +156,11 @@ impl Tally {
             if is_drawn(day) {
                 self.days[(day - FIRST_DAY) as usize] += (end - start) as u64;
             }
-            if self.of == RowKind::Signal {
+            if self.of != RowKind::Article {
                 self.times.add(ticker, moment);
             }
         }
-        if self.of == RowKind::Signal {
+        if self.of != RowKind::Article {
             self.count_signals(rows);
         }
     }

@@ -159,3 +159,4 @@ pub mod tables;
 pub mod text;
 pub mod time;
 pub mod trust;
+mod universe;

@@ -6,6 +6,7 @@ mod quality;
 mod revisions;
 mod skill;
 mod sources;
+mod table;
 
 use bellwether::project::Project;
 
@@ -22,7 +23,7 @@ use super::store;
 use super::typed;
 use crate::cli::outcome::Result;
 
-/// Audit the archive: look-ahead, revisions, quality, skill, sources.
+/// Audit the archive, or a table of your own: look-ahead, revisions, quality, skill, sources.
 #[derive(Debug, clap::Args)]
 pub(super) struct Audit {
     #[command(subcommand)]
@@ -36,6 +37,7 @@ enum AuditAction {
     Quality(quality::Quality),
     Sources(sources::Sources),
     Skill(skill::Skill),
+    Table(table::Table),
 }
 
 impl Audit {
@@ -46,6 +48,7 @@ impl Audit {
             AuditAction::Quality(audit) => audit.execute(project),
             AuditAction::Sources(audit) => audit.execute(project),
             AuditAction::Skill(audit) => audit.execute(project),
+            AuditAction::Table(audit) => audit.execute(project),
         }
     }
 }

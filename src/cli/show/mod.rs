@@ -12,6 +12,7 @@ use bellwether::plan::{Added, Claims};
 use bellwether::project::Project;
 use bellwether::run::AsOf;
 use bellwether::text::human::{count_of, group_digits};
+use chrono::NaiveDate;
 
 use super::folders::Folders;
 use super::help::{OUTPUT, SELECTION};
@@ -20,7 +21,7 @@ use super::outcome::Result;
 use super::say;
 use super::store::StoreOption;
 use super::talk::data as stdout;
-use super::typed::{as_of, one_of, usage};
+use super::typed::{as_of, day, one_of, usage};
 use super::wanted::WantedRows;
 use pick::{head, sample, tail};
 use subject::{Matrix, ShownRows};
@@ -28,6 +29,9 @@ use table::{ColumnOption, table};
 
 /// The default number of rows.
 const ROWS: usize = 10;
+
+/// The default number of values of a history.
+const VALUES: usize = 100;
 
 /// Print rows of a dataset: the first, the last, or a sample.
 ///
@@ -40,7 +44,9 @@ Examples:
   bellwether show demo --ticker XOM --tail 5
       the last rows of one ticker
   bellwether show demo --as-of 2026-03-31 --format csv
-      what was known at the end of March")]
+      what was known at the end of March
+  bellwether show demo --history --ticker XOM --date 2026-03-31
+      each value that the signals of a date had, and when it was known")]
 pub(super) struct Show {
     /// A dataset: NAME for its latest version, NAME/VERSION, or the path of a version.
     #[arg(value_name = "DATASET")]
@@ -79,6 +85,15 @@ pub(super) struct Show {
     /// The version is built again in memory, from its own runs.
     #[arg(long, value_name = "COLUMN", value_delimiter = ',', value_parser = one_of::<Added>(Added::ALL.iter().map(|it| it.as_str())), hide_possible_values = true, help_heading = OUTPUT)]
     add: Vec<Added>,
+    /// Print each value that the signals had, with when it was known: repainted and restated ones too.
+    ///
+    /// DATASET is then the name of a definition, or its path. `known_until` is null for what is still known.
+    #[arg(long)]
+    history: bool,
+
+    /// Only this date.
+    #[arg(long, value_name = "DAY", value_parser = day, conflicts_with_all = ["from", "to"], help_heading = SELECTION)]
+    date: Option<NaiveDate>,
 
     #[command(flatten)]
     include: Include,
@@ -104,7 +119,8 @@ enum ShowFormat {
 impl Show {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let subject = match &self.as_of {
-            Some(as_of) => self.rebuild(as_of, &self.dataset, project)?,
+            Some(as_of) => self.rebuild(Some(as_of), &self.dataset, project)?,
+            None if self.history => self.rebuild(None, &self.dataset, project)?,
             None if !self.add.is_empty() => self.with_added(project)?,
             None if self.include.claims() == Claims::Included => {
                 let hint =
@@ -121,7 +137,7 @@ impl Show {
             (_, Some(count), _) => tail(counted, count),
             (_, _, Some(count)) => sample(counted, count),
             (Some(count), ..) => head(counted, count),
-            _ if is_table => head(counted, ROWS),
+            _ if is_table => head(counted, if self.history { VALUES } else { ROWS }),
             _ => Ok(Vec::new()),
         };
         let rows = rows.map_err(Error::of_stream)?;
@@ -169,7 +185,13 @@ impl Show {
 
     /// The part of the dataset to show.
     fn selection(&self) -> Selection {
-        Selection { columns: (!self.columns.is_empty()).then(|| self.columns.clone()), ..self.wanted.selection() }
+        let selection = self.wanted.selection();
+        Selection {
+            columns: (!self.columns.is_empty()).then(|| self.columns.clone()),
+            from: self.date.or(selection.from),
+            to: self.date.and_then(|date| date.succ_opt()).or(selection.to),
+            ..selection
+        }
     }
 }
 

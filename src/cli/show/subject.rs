@@ -62,23 +62,25 @@ impl Show {
         }
     }
 
-    /// A dataset that is built in memory, as it was known.
-    pub(super) fn rebuild(&self, as_of: &AsOf, name: &str, project: &Project) -> Result<ShownRows> {
+    /// A dataset that is built in memory, as it was known, or the history of its values.
+    pub(super) fn rebuild(&self, as_of: Option<&AsOf>, name: &str, project: &Project) -> Result<ShownRows> {
         let (archive, data, claims) =
             (self.folders.archive(project), self.folders.data(project), self.include.claims());
         let query = PastQuery { data: &data, archive: &archive, claims };
         let local = LocalFolders { archive: &archive, data: &data };
         let plan = plan_of(Some(name), project)?;
-        self.store.fetch(Some(&plan), local, &FetchItem::of_name(&plan.name, Some(as_of)))?;
-        let Past { plan, as_of, version, note: told } = query.find(plan, Some(as_of))?;
+        self.store.fetch(Some(&plan), local, &FetchItem::of_name(&plan.name, as_of))?;
+        let Past { plan, as_of, version, note: told } = query.find(plan, as_of)?;
         told.iter().for_each(|text| note(&format!("note: {text}")));
         self.store.fetch(Some(&plan), local, &[FetchItem::Runs(as_of)])?;
+        let ad_hoc = AdHoc { as_of, version, claims, ..AdHoc::default() };
+        if self.history {
+            let values = Dataset::history(&plan, &archive, &ad_hoc)?;
+            return ShownRows::of(&values.select(self.selection())?, None);
+        }
         let values = self.values(&plan);
-        let dataset = Dataset::from_archive(
-            plan,
-            &archive,
-            &AdHoc { as_of, version, claims, add: self.add.clone(), ..AdHoc::default() },
-        )?;
+        let ad_hoc = AdHoc { add: self.add.clone(), ..ad_hoc };
+        let dataset = Dataset::from_archive(plan, &archive, &ad_hoc)?;
         let Some(values) = values else { return ShownRows::of(&dataset.select(self.selection())?, None) };
         let rows = dataset.select(Selection { columns: None, ..self.selection() })?;
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
@@ -99,7 +101,7 @@ impl Show {
         let reference = version.name();
         let (name, id) = reference.split_once('/').unwrap_or((&reference, ""));
         let id = id.rsplit('/').next().unwrap_or(id);
-        self.rebuild(&AsOf::Named(id.to_owned()), name, project)
+        self.rebuild(Some(&AsOf::Named(id.to_owned())), name, project)
     }
 
     /// The columns that become matrices; none if the dataset is long.

@@ -8,6 +8,7 @@ mod renames;
 mod revisions;
 mod skill;
 mod sources;
+pub(crate) mod table;
 
 use crate::support::program::{Outcome, Place};
 use crate::support::scripted::Scripted;

@@ -297,6 +297,20 @@ impl View {
         }))
     }
 
+    /// The values of the signals over time, a few whole tickers at a time, in the columns of [`Slab::news_schema`].
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be opened.
+    pub fn signals_over_time(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+        let mut merged = self.merge(Table::Signals)?;
+        let view = self.clone();
+        Ok(std::iter::from_fn(move || {
+            let piece = merged.next(Cuts::Tickers).transpose()?;
+            Some(piece.and_then(|piece| view.spans(Table::Signals, &piece)))
+        }))
+    }
+
     /// The signals of some series and the news of their tickers, slab by slab, in ticker order.
     ///
     /// # Errors

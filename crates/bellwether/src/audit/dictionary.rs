@@ -2,7 +2,7 @@
 
 use arrow::datatypes::SchemaRef;
 
-use super::{quality, revisions, skill, sources};
+use super::{quality, revisions, skill, sources, table};
 use crate::plan::Meaning;
 
 /// The rows that an audit writes with `--output`.
@@ -19,7 +19,7 @@ pub struct AuditRows {
 }
 
 /// The rows of every audit that writes some. Those of `diff` have the columns of its versions.
-pub fn audit_rows() -> [AuditRows; 4] {
+pub fn audit_rows() -> [AuditRows; 5] {
     [
         AuditRows {
             audit: "revisions",
@@ -39,6 +39,12 @@ pub fn audit_rows() -> [AuditRows; 4] {
             each: "For each pair or feature and state, a row for each date, one for all dates, and one for each group of `by`.",
             schema: skill::schema(),
             meanings: measure(),
+        },
+        AuditRows {
+            audit: "table",
+            each: "A row for each value that was not the latest known by the time of decision.",
+            schema: table::schema(),
+            meanings: of_table(),
         },
     ]
 }
@@ -235,6 +241,26 @@ fn measure() -> Vec<Meaning> {
         .in_unit("share"),
     ]);
     meanings
+}
+
+fn of_table() -> Vec<Meaning> {
+    vec![
+        Meaning::always("the number of the row in the table, from 1 on", "17"),
+        Meaning::always("the symbol, as the table has it", "XOM"),
+        period(),
+        regime(),
+        Meaning::always("the date of the signal or article, as the table has it", DATE),
+        Meaning::always("the time of decision", "2026-11-24T23:59:59.999999Z"),
+        Meaning::always("the column of the value", "confidence"),
+        Meaning::always("the value", "0.5871"),
+        Meaning::always("`late`, `unclear`, `never`, `replaced` or `unknown`", "late"),
+        Meaning::unless(
+            "it never was published there, or is of a feature of the news",
+            "when an answer had the value for the first time",
+            INSTANT,
+        ),
+        Meaning::unless("none was", "the value that was known by the time of decision", "0.6664"),
+    ]
 }
 
 #[cfg(test)]

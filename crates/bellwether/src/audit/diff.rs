@@ -326,8 +326,8 @@ fn key(before: &PublishedReader, after: &PublishedReader) -> Result<Vec<String>>
                 version.name()
             );
             Err(Error::new(ErrorKind::Data, what).with_hint(
-                "add the key to `columns`: `ticker`, `date`, `period` and `regime` for signals, `ticker`, `date`, `title`, \
-                 `link` and `copy` for news",
+                "add the key to `columns`: `ticker`, `date`, `period` and `regime` for signals (and `known_from` for all \
+                 vintages), `ticker`, `date`, `title`, `link` and `copy` for news",
             ))
         }
     };

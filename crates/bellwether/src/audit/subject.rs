@@ -1,6 +1,6 @@
 //! The subject of an audit: a whole archive as of an instant, or the part that a definition's dataset uses.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
@@ -8,7 +8,7 @@ use super::observed::ObservedColumns;
 use crate::archive::{Scope, View};
 use crate::error::Result;
 use crate::identity::Identity;
-use crate::interface::{Sector, Ticker};
+use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::{DatasetPlan, NaiveRule};
 use crate::sessions::Sessions;
 use crate::tables::{SeriesKey, Table};
@@ -79,6 +79,17 @@ impl Subject {
         self.part.as_ref().map(|part| &part.scope)
     }
 
+    /// The pairs of period and regime of the part's signals; none for a whole archive.
+    pub(super) fn pairs(&self) -> Option<BTreeSet<(Period, Regime)>> {
+        let part = self.part.as_ref()?;
+        Some(part.series.iter().filter_map(|key| key.period.zip(key.regime)).collect())
+    }
+
+    /// How signals are dated.
+    pub(super) fn dates(&self) -> NaiveRule {
+        self.dates
+    }
+
     /// Whether a series is in scope.
     pub(super) fn has(&self, key: &SeriesKey) -> bool {
         self.part.as_ref().is_none_or(|part| match key.table {
@@ -94,6 +105,11 @@ impl Subject {
         observed
             .naive_date(row, self.dates)
             .is_some_and(|date| from.is_none_or(|from| date >= start(from)) && to.is_none_or(|to| date < start(to)))
+    }
+
+    /// Whether a ticker counts on a date that the dataset has, in naive microseconds.
+    pub(super) fn has_member(&self, ticker: &Ticker, date: i64) -> bool {
+        self.part.as_ref().is_none_or(|part| part.scope.filter.has_member(ticker, date))
     }
 
     /// The sector of a ticker; `-` if no sector history lists it.

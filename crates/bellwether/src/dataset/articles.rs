@@ -99,7 +99,9 @@ impl ArticleRows<'_> {
         let (written, first) = (instants("date"), instants("first_observed_at"));
         let mut is_kept = |row: usize| {
             let ticker = &parsed[tickers.keys().value(row) as usize];
-            let is_selected = ticker.as_ref().is_some_and(|ticker| self.tickers.contains(ticker))
+            let is_member =
+                |ticker: &Ticker| self.tickers.contains(ticker) && plan.filter.has_member(ticker, dates[row]);
+            let is_selected = ticker.as_ref().is_some_and(is_member)
                 && from.is_none_or(|from| dates[row] >= from)
                 && to.is_none_or(|to| dates[row] < to);
             if !is_selected {

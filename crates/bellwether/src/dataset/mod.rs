@@ -13,7 +13,8 @@
 //! on their order (`window`), so they do not depend on threads or on the rest of the archive. A filter selects rows and
 //! never changes them.
 //!
-//! A dataset of news has no signals: `articles` makes its rows.
+//! A dataset of news has no signals: `articles` makes its rows. One of all vintages has a row for each value that a signal had,
+//! and nothing is joined to it: `observations` makes them.
 
 mod aligned_series;
 mod articles;
@@ -28,6 +29,7 @@ mod labels;
 mod live;
 mod naive;
 mod news;
+mod observations;
 mod row_order;
 mod score;
 mod series_names;
@@ -61,6 +63,7 @@ use slab_columns::{SlabSignals, TickerCodes};
 
 pub use articles::{Articles, articles};
 pub use naive::with_naive_dates;
+pub use observations::{Observations, observations};
 #[cfg(feature = "harness")]
 pub(crate) use row_order::RowOrder;
 pub use series_names::SeriesNames;

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::iter::repeat_n;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int16Array, RecordBatch, TimestampMicrosecondArray};
@@ -189,16 +190,30 @@ impl SlabSignals {
         // By the ranks of their spelling.
         let of_rank = Signal::spellings().into_iter().map(|text| text.parse().expect("it is a spelling"));
         let of_rank: Vec<Signal> = of_rank.collect();
+        // The memberships of each ticker, by its code.
+        let universe = plan.filter.universe.as_ref();
+        let members: Option<Vec<&[Range<i64>]>> = universe.map(|universe| {
+            let spans = |name: &String| name.parse().map(|ticker| universe.spans(&ticker)).unwrap_or_default();
+            tickers.names().iter().map(spans).collect()
+        });
+        let is_member = |row: usize, date: i64| {
+            let spans = |members: &Vec<&[Range<i64>]>| {
+                members[signals.tickers[row] as usize].iter().any(|span| span.contains(&date))
+            };
+            members.as_ref().is_none_or(spans)
+        };
         let is_taken = |row: usize, date: i64| {
             from.is_none_or(|from| date >= from)
                 && to.is_none_or(|to| date < to)
+                && is_member(row, date)
                 && plan.filter.takes_value(of_rank[signals.signals[row] as usize], signals.confidences[row])
         };
         let live = Live { plan, past: None };
         let (written, first) = (dates.values(), first());
         let is_live = |row: usize| !live.is_backfilled(written[row], first[row]);
         let (mut repeated_signals, mut seen_live) = (0, 0);
-        if from.is_some() || to.is_some() || plan.filter.is_by_value() || is_repeated.contains(&true) {
+        let is_by_date = from.is_some() || to.is_some() || universe.is_some();
+        if is_by_date || plan.filter.is_by_value() || is_repeated.contains(&true) {
             let is_kept = |(row, &date): (usize, &i64)| {
                 let is_repeated = is_repeated.get(row) == Some(&true);
                 let (is_taken, is_live) = (is_taken(row, date), is_live(row));

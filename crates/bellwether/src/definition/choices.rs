@@ -235,6 +235,17 @@ choice! {
 }
 
 choice! {
+    /// Which observations of a signal a dataset has.
+    Vintages, "vintage":
+    /// The last one, as revised.
+    Latest = "latest",
+    /// The first one, as it was first published.
+    First = "first",
+    /// Each one, with when it was known.
+    All = "all",
+}
+
+choice! {
     /// What a dataset has a row for.
     DatasetKind, "kind of dataset":
     /// Each signal, with features of the news.

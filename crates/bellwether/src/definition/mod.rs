@@ -37,7 +37,7 @@ pub(crate) use address::Address;
 pub use changes::{ChangedKey, changed_keys};
 pub use choices::{
     Added, Availability, Compression, DatasetKind, DatesPer, Duplicates, Exchange, Format, HistoryForm, Layout,
-    ListOrder, NewsSource, OnFinding, Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage,
+    ListOrder, NewsSource, OnFinding, Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage, Vintages,
 };
 pub use confidence::Confidence;
 pub use cron::Cron;
@@ -390,6 +390,10 @@ pub(crate) struct FilterSection {
     pub from: Option<Placed<RelativeDay>>,
     /// Only dates before this day, in the same forms.
     pub to: Option<Placed<RelativeDay>>,
+    /// Only tickers that were members on the date of the row: a CSV file with a line per ticker and membership, in the columns
+    /// `ticker`, `from` and `to`, the last day, which is empty for a member of today. A relative path is below the project's
+    /// root. Default: all tickers.
+    pub universe: Option<Placed<String>>,
 }
 
 /// The closing prices that `bellwether audit skill` measures signals against.
@@ -427,8 +431,8 @@ pub(crate) struct OutputSection {
     /// The columns to write as matrices, for `layout = "wide"`. Default: `["signal", "confidence"]`.
     pub values: Option<Placed<List<String>>>,
     /// Which observation of a signal to use: `latest` (as revised) or `first` (as first published, with the news that was
-    /// known then). Default: `latest`.
-    pub vintage: Option<Placed<Vintage>>,
+    /// known then). `all`, for `kind = "signals"`, has a row for each value, `known_from` and `known_until`. Default: `latest`.
+    pub vintage: Option<Placed<Vintages>>,
     /// How long after its date a signal must have been first seen, and its news asked for, not to be backfilled: trading
     /// days (`1 trading day`) or calendar days (`3d`). `bellwether audit skill` takes signals that are not for published.
     /// Default: `2 trading days`.

@@ -9,3 +9,4 @@ pub mod lock;
 pub mod names;
 pub mod remove;
 pub(crate) mod small_csv;
+pub(crate) mod table_file;

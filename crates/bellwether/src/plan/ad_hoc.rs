@@ -54,8 +54,9 @@ impl AdHoc {
     /// The options, as `build` takes them: their names without `--`, and a value each.
     pub fn options(&self) -> Vec<(&'static str, String)> {
         let Self { as_of, version, vintage, claims, filter, formats, add, labels, lag } = self;
-        // Only a definition has pairs.
-        let Filter { tickers, sectors, periods, regimes, pairs: _, signals, min_confidence, from, to } = filter;
+        // Only a definition has pairs, and a universe.
+        let Filter { tickers, sectors, periods, regimes, pairs: _, signals, min_confidence, from, to, universe: _ } =
+            filter;
         let mut options: Vec<(&'static str, String)> = Vec::new();
         fn each<T: ToString>(name: &'static str, values: impl IntoIterator<Item = T>) -> Vec<(&'static str, String)> {
             values.into_iter().map(|value| (name, value.to_string())).collect()
@@ -173,6 +174,7 @@ mod tests {
             min_confidence: "0.6".parse().ok(),
             from: "2026-01-01".parse().ok(),
             to: "2026-02-01".parse().ok(),
+            universe: None,
         };
         let all = AdHoc {
             as_of: "2026-03-31T23:59:59.999999Z".parse().ok(),

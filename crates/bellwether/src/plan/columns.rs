@@ -16,6 +16,8 @@ pub enum RowKind {
     Signal,
     /// An article.
     Article,
+    /// A value that a signal had.
+    Observation,
 }
 
 impl RowKind {
@@ -24,12 +26,21 @@ impl RowKind {
         match self {
             Self::Signal => &Column::BASE,
             Self::Article => &Column::OF_ARTICLES,
+            Self::Observation => &Column::OF_OBSERVATIONS,
         }
     }
 
     /// Whether rows can have a column.
     pub(super) fn can_have(self, column: Column) -> bool {
-        self == Self::Signal || !matches!(column, Column::KnownAt | Column::TradableAt | Column::EntryAt)
+        match self {
+            Self::Signal => true,
+            Self::Article => !matches!(column, Column::KnownAt | Column::TradableAt | Column::EntryAt),
+            // When a value was known is what the rows say.
+            Self::Observation => matches!(
+                column,
+                Column::Sector | Column::SectorLatest | Column::FirstObservedAt | Column::Backfilled | Column::Id
+            ),
+        }
     }
 
     /// The key columns, which identify a row.
@@ -37,6 +48,7 @@ impl RowKind {
         match self {
             Self::Signal => &Column::KEY,
             Self::Article => &Column::KEY_OF_ARTICLES,
+            Self::Observation => &Column::KEY_OF_OBSERVATIONS,
         }
     }
 }
@@ -80,6 +92,10 @@ pub enum Column {
     SectorLatest,
     /// What the ticker stood for then.
     Id,
+    /// From when on a value was known.
+    KnownFrom,
+    /// Until when it was known.
+    KnownUntil,
     /// The headline of an article.
     Title,
     /// The address of an article.
@@ -119,6 +135,22 @@ impl Column {
 
     /// The key columns, which identify an article.
     pub const KEY_OF_ARTICLES: [Self; 5] = [Self::Ticker, Self::Date, Self::Title, Self::Link, Self::Copy];
+
+    /// The columns that every dataset of all vintages has, in the order they are written.
+    pub const OF_OBSERVATIONS: [Self; 9] = [
+        Self::Ticker,
+        Self::Date,
+        Self::Period,
+        Self::Regime,
+        Self::KnownFrom,
+        Self::KnownUntil,
+        Self::Signal,
+        Self::Confidence,
+        Self::Score,
+    ];
+
+    /// The key columns, which identify a value that a signal had.
+    pub const KEY_OF_OBSERVATIONS: [Self; 5] = [Self::Ticker, Self::Date, Self::Period, Self::Regime, Self::KnownFrom];
 
     /// The columns of a closed set of names.
     pub const CHOICES: [Self; 4] = [Self::Period, Self::Regime, Self::Signal, Self::Source];
@@ -162,6 +194,8 @@ impl Column {
             Self::Sector => "sector",
             Self::SectorLatest => "sector_latest",
             Self::Id => "id",
+            Self::KnownFrom => "known_from",
+            Self::KnownUntil => "known_until",
             Self::Title => "title",
             Self::Link => "link",
             Self::Copy => "copy",
@@ -179,15 +213,17 @@ impl Column {
             Self::Sector | Self::SectorLatest | Self::Backfilled | Self::Claimed | Self::Revisions | Self::Copy => true,
             Self::Confidence | Self::Score | Self::Title | Self::Link => false,
             Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil | Self::KnownAt | Self::TradableAt => false,
-            Self::EntryAt | Self::ExitAt(_) | Self::Return(_) => false,
+            Self::EntryAt | Self::ExitAt(_) | Self::Return(_) | Self::KnownFrom | Self::KnownUntil => false,
         }
     }
 
     /// Whether a row may have none: a ticker that no sector lists, an article without a score, a day that no calendar tells
-    /// of, or on which no id belongs to the ticker. (Each signal is a buy or a sell, so each has a score.)
+    /// of, or on which no id belongs to the ticker; a value that is still known. (Each signal is a buy or a sell, so each has
+    /// a score.)
     pub(super) fn is_nullable(self) -> bool {
         let is_label = matches!(self, Self::EntryAt | Self::ExitAt(_) | Self::Return(_));
-        is_label || matches!(self, Self::Sector | Self::SectorLatest | Self::Id | Self::Score | Self::TradableAt)
+        let is_open = matches!(self, Self::TradableAt | Self::KnownUntil);
+        is_label || is_open || matches!(self, Self::Sector | Self::SectorLatest | Self::Id | Self::Score)
     }
 
     fn data_type(self) -> DataType {
@@ -199,6 +235,7 @@ impl Column {
             Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil | Self::KnownAt | Self::TradableAt => {
                 tables::instant()
             }
+            Self::KnownFrom | Self::KnownUntil => tables::instant(),
             Self::Revisions | Self::Copy => DataType::Int32,
             Self::Backfilled | Self::Claimed => DataType::Boolean,
         }

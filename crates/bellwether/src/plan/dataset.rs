@@ -95,6 +95,7 @@ impl DatasetPlan {
             let kept = match self.rows {
                 RowKind::Signal => "`ticker`, `date`, `period` and `regime`, or filter for one value",
                 RowKind::Article => "`ticker`, `date`, `title`, `link` and `copy`",
+                RowKind::Observation => "`ticker`, `date`, `period`, `regime` and `known_from`",
             };
             warnings.push(format!("`columns` leaves out a column that tells rows apart: keep {kept}"));
         }
@@ -263,7 +264,29 @@ impl DatasetPlan {
         let schema = columns::long(&columns, &self.features, RowKind::Signal);
         let sort = Column::KEY.to_vec();
         let written = WrittenColumns::all(&schema, &Column::KEY, &sort);
-        Self { columns, schema, sort, written, ..self }
+        Self { rows: RowKind::Signal, columns, schema, sort, written, ..self }
+    }
+
+    /// The plan of all values that the same signals had, whatever they said, with when each was known.
+    #[must_use]
+    pub fn of_observations(&self) -> Self {
+        let claimed = self.columns.contains(&Column::Claimed).then_some(Column::Claimed);
+        let columns: Vec<Column> = Column::OF_OBSERVATIONS.into_iter().chain(claimed).collect();
+        let sort = Column::KEY_OF_OBSERVATIONS.to_vec();
+        let schema = columns::long(&columns, &[], RowKind::Observation);
+        let filter = Filter { signals: None, min_confidence: None, from: None, to: None, ..self.filter.clone() };
+        Self {
+            rows: RowKind::Observation,
+            features: Vec::new(),
+            columns,
+            written: WrittenColumns::all(&schema, &sort, &sort),
+            schema,
+            sort,
+            filter,
+            vintage: Vintage::Latest,
+            shape: Shape::Long,
+            ..self.clone()
+        }
     }
 
     /// The plan of the articles about the same tickers: all of them, with their latest values.

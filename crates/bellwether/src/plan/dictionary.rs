@@ -46,10 +46,11 @@ impl Column {
         let it = match rows {
             RowKind::Signal => "the signal",
             RowKind::Article => "the article",
+            RowKind::Observation => "the signal",
         };
         match (self, rows) {
             (Self::Ticker, _) => Meaning::always("the symbol, as the vendor spells it", "XOM"),
-            (Self::Date, RowKind::Signal) => Meaning::always(
+            (Self::Date, RowKind::Signal | RowKind::Observation) => Meaning::always(
                 "the date that the vendor gives the signal, on the clock of `[dates]`",
                 "2026-11-24T00:00:00",
             ),
@@ -117,10 +118,19 @@ impl Column {
                  several tickers; the ticker itself if the file does not name it",
                 "XOM",
             ),
+            (Self::KnownFrom, _) => Meaning::always(
+                "when an answer had the value for the first time, or again after another one",
+                "2026-11-24T21:30:04.118203Z",
+            ),
+            (Self::KnownUntil, _) => Meaning::unless(
+                "the value is still known",
+                "when an answer had another value, or no longer listed the signal",
+                "2026-11-25T21:30:03.902118Z",
+            ),
             (Self::Title, _) => Meaning::always("the headline", "Exxon raises its dividend"),
             (Self::Link, _) => Meaning::always("the address of the article", "https://news.example.com/1"),
             (Self::Copy, _) => Meaning::always("0, 1, … for articles with the same date, title and address", "0"),
-            (Self::Score, RowKind::Signal) => Meaning::unless(
+            (Self::Score, RowKind::Signal | RowKind::Observation) => Meaning::unless(
                 "the signal has no direction",
                 "the confidence, negative for a sell: what ranks, factors and matrices use",
                 "-0.6664",

@@ -6,6 +6,7 @@ use chrono::NaiveDate;
 
 use crate::definition::Confidence;
 use crate::interface::{Period, Regime, Sector, Signal, Ticker};
+use crate::universe::Universe;
 
 /// A filter on signals. A field that is none accepts all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,8 @@ pub struct Filter {
     pub from: Option<NaiveDate>,
     /// The day after the last.
     pub to: Option<NaiveDate>,
+    /// The tickers that count on each day.
+    pub universe: Option<Universe>,
 }
 
 impl Filter {
@@ -51,17 +54,24 @@ impl Filter {
             min_confidence: least.reduce(|one, other| if one < other { other } else { one }),
             from: self.from.max(other.from),
             to: [self.to, other.to].into_iter().flatten().min(),
+            universe: self.universe.or(other.universe),
         }
     }
 
     /// Whether it accepts a series, apart from the sector of its ticker.
     pub fn takes(&self, ticker: &Ticker, period: Option<Period>, regime: Option<Regime>) -> bool {
-        let Self { tickers, periods, regimes, pairs, .. } = self;
+        let Self { tickers, periods, regimes, pairs, universe, .. } = self;
         let is_pair = |pairs: &BTreeSet<_>| period.zip(regime).is_some_and(|pair| pairs.contains(&pair));
         tickers.as_ref().is_none_or(|tickers| tickers.contains(ticker))
+            && universe.as_ref().is_none_or(|universe| !universe.spans(ticker).is_empty())
             && periods.as_ref().is_none_or(|periods| period.is_some_and(|period| periods.contains(&period)))
             && regimes.as_ref().is_none_or(|regimes| regime.is_some_and(|regime| regimes.contains(&regime)))
             && pairs.as_ref().is_none_or(is_pair)
+    }
+
+    /// Whether a ticker counts on a date, in naive microseconds.
+    pub fn has_member(&self, ticker: &Ticker, date: i64) -> bool {
+        self.universe.as_ref().is_none_or(|universe| universe.spans(ticker).iter().any(|span| span.contains(&date)))
     }
 
     /// Whether it selects rows by what they say.

@@ -6,7 +6,11 @@ use crate::text::human::{count_of, span};
 impl DatasetPlan {
     /// Which value of a signal a row has, and which news it may use.
     pub fn in_words(&self) -> String {
-        let rows = if self.rows == RowKind::Article { "Articles" } else { "Signals" };
+        let rows = match self.rows {
+            RowKind::Observation => return "Signals have a row for each value that they had.".to_owned(),
+            RowKind::Article => "Articles",
+            RowKind::Signal => "Signals",
+        };
         let vintage = match self.vintage {
             Vintage::Latest => format!("{rows} are taken as they were last revised."),
             Vintage::First => format!("{rows} are taken as they were first published."),

@@ -14,7 +14,7 @@ use crate::archive::{
 use crate::definition::changed_keys;
 use crate::disk::digest;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{AdHoc, Claims, PinnedVersion, Plan, Shape};
+use crate::plan::{AdHoc, Claims, PinnedVersion, Plan, RowKind, Shape};
 use crate::process::cancel::CancellationToken;
 use crate::text::human::{count_of, group_digits};
 use crate::time::{Clock, to_record};
@@ -39,6 +39,10 @@ pub(crate) fn view_of(
 
 /// The view of an ad hoc build: as of its instant, and of the runs of its version alone if it has one.
 pub(crate) fn view_of_build(plan: &Plan, archive: &Path, ad_hoc: &AdHoc, stop: &CancellationToken) -> Result<View> {
+    if let (Some(vintage), RowKind::Observation) = (ad_hoc.vintage, plan.dataset.rows) {
+        let what = format!("`--vintage {vintage}` has no effect: `{}` has all vintages", plan.name);
+        return Err(Error::usage(what, "leave it out, or build a definition without `vintage = \"all\"`"));
+    }
     let view = view_of(plan, archive, ad_hoc.as_of, stop)?;
     match &ad_hoc.version {
         Some(version) => rebuilt(view, version),

@@ -6,17 +6,21 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 use super::as_of::{check_past, first, view, view_of};
+use super::builder::{Builder, scratch};
 use super::observer::Control;
 use super::scope::{archived_scope, requests_in_words};
+use super::skill::PriceInput;
 use super::stage::Stage;
-use crate::archive::{View, no_runs, of_service, services, too_early};
+use crate::archive::{Scope, View, no_runs, of_service, services, too_early};
 use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, RowFindings, of_rows, quality};
 use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::sources::{Sources, sources};
+use crate::audit::table::{self, TableAudit, TableInput};
+use crate::columns::Rows;
 use crate::error::{Error, Result};
-use crate::plan::Plan;
+use crate::plan::{DatasetPlan, Filter, Plan};
 use crate::time::{Clock, unique_name};
 
 /// Runs work as a stage.
@@ -117,6 +121,47 @@ pub fn audit_revisions(
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_sources(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
     run_as_stage(options.control, "sources", || sources(&options.subject()?, deliver))
+}
+
+/// Compares the values of a table of the user's own with what the archive had seen by the time of decision, and delivers a
+/// row for each that was not the latest one.
+///
+/// # Errors
+///
+/// When the table lacks a column or has a row that cannot be read, when the archive cannot be read, and what `deliver`
+/// fails with.
+pub fn audit_table(
+    options: AuditOptions<'_>,
+    input: &TableInput,
+    deliver: impl FnMut(&RecordBatch) -> Result<()>,
+) -> Result<TableAudit> {
+    if input.with_features && options.plan.is_none_or(|plan| plan.dataset.features.is_empty()) {
+        let what = "features of the news need a definition that has them";
+        return Err(Error::usage(what, "name the definition that the table was made with, or leave out `--features`"));
+    }
+    run_as_stage(options.control, "table", || {
+        let subject = options.subject()?;
+        let Some(plan) = options.plan else { return table::audit_table(&subject, input, None, deliver) };
+        let archive = options.view()?.archive().clone();
+        let rebuild = |as_of: DateTime<Utc>, filter: Filter, take: &mut dyn FnMut(&RecordBatch) -> Result<()>| {
+            let view = View::of(archive.clone(), as_of).until(&options.control.stop);
+            let dataset = plan.dataset.of_features(plan.dataset.vintage);
+            let filter = Filter { universe: None, ..dataset.filter.clone() }.and(filter);
+            let scope = Scope { filter: filter.clone(), ..archived_scope(plan, &view)? };
+            let work = Builder {
+                plan,
+                view: &view,
+                scope: &scope,
+                control: options.control,
+                prices: &PriceInput::OfDefinition,
+                before: None,
+            };
+            let dataset = DatasetPlan { filter, ..dataset };
+            let rows = |rows: Rows| take(&rows.flat().map_err(Error::frame)?);
+            work.rows(&dataset, scratch(Clock::System), None, rows).map(drop)
+        };
+        table::audit_table(&subject, input, Some((&plan.dataset, &rebuild)), deliver)
+    })
 }
 
 /// Checks the quality of the data, and delivers a row for each finding.

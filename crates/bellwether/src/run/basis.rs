@@ -109,6 +109,8 @@ struct FilterBasis {
     min_confidence: Option<String>,
     from: Option<String>,
     to: Option<String>,
+    /// The digest of the file of members.
+    universe: Option<String>,
 }
 
 /// The files.
@@ -245,6 +247,7 @@ impl<'a> DatasetBasis<'a> {
             rows: match rows {
                 RowKind::Signal => "signals",
                 RowKind::Article => "articles",
+                RowKind::Observation => "observations",
             },
             dates: dates.to_string(),
             made_at: made_at.map(|made_at| made_at.to_string()),
@@ -278,7 +281,7 @@ impl FilterBasis {
         fn texts<T: ToString>(values: &Option<BTreeSet<T>>) -> Option<Vec<String>> {
             values.as_ref().map(|values| values.iter().map(T::to_string).collect())
         }
-        let Filter { tickers, sectors, periods, regimes, pairs, signals, min_confidence, from, to } = filter;
+        let Filter { tickers, sectors, periods, regimes, pairs, signals, min_confidence, from, to, universe } = filter;
         Self {
             tickers: texts(tickers),
             sectors: texts(sectors),
@@ -291,6 +294,7 @@ impl FilterBasis {
             min_confidence: min_confidence.map(|least| least.to_string()),
             from: from.as_ref().map(NaiveDate::to_string),
             to: to.as_ref().map(NaiveDate::to_string),
+            universe: universe.as_ref().map(|universe| universe.digest().to_owned()),
         }
     }
 }

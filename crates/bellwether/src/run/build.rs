@@ -326,7 +326,7 @@ impl Builder<'_> {
                 self.plan.name
             ));
         }
-        if self.plan.dataset.windows().is_empty() && self.plan.dataset.rows == RowKind::Signal {
+        if self.plan.dataset.windows().is_empty() && self.plan.dataset.rows != RowKind::Article {
             return Ok(notes);
         }
         let ArticleCounts { all, unscored, repeated } = facts.articles;

@@ -12,7 +12,7 @@ use crate::audit::Subject;
 use crate::audit::revisions::{Counting, Revisions, RewrittenSince, revisions};
 use crate::audit::sources::contradictions;
 use crate::columns::Rows;
-use crate::dataset::{self, Articles, Counts, DatasetInput, SeriesNames};
+use crate::dataset::{self, Articles, Counts, DatasetInput, Observations, SeriesNames};
 use crate::error::Result;
 use crate::facts::Facts;
 use crate::plan::{Column, DatasetPlan, Plan, RowKind, Source};
@@ -52,6 +52,11 @@ impl Builder<'_> {
             let tickers = self.view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
             let sources = Articles { cells, tickers, past, stop };
             dataset::articles(sources, dataset, scratch, deliver)
+        } else if dataset.rows == RowKind::Observation {
+            let series = self.view.members(self.scope)?;
+            let names = SeriesNames::of(&series, self.view.sources_of(&series)?);
+            let values = || self.view.signals_over_time();
+            dataset::observations(Observations { values, series, names, past, stop }, dataset, scratch, deliver)
         } else {
             let slabs = move || {
                 let observed = self.view.observed_slabs(self.view.members(self.scope)?, self.scope, vintage)?;

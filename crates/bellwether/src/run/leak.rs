@@ -20,6 +20,10 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
         let what = format!("`{}` has no join to audit", plan.name);
         return Err(Error::usage(what, "audit the definition that joins the news"));
     }
+    if plan.dataset.rows == RowKind::Observation {
+        let what = format!("`{}` has each value as it was known, and nothing is joined to it", plan.name);
+        return Err(Error::usage(what, "audit a definition with `latest` or `first` values"));
+    }
     let view = view_of(plan, archive, None, &control.stop)?;
     control.warn(&view.notes_on_runs());
     let scope = archived_scope(plan, &view)?;

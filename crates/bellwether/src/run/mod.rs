@@ -51,7 +51,7 @@ use std::time::Instant;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-pub use audits::{AuditOptions, audit_quality, audit_revisions, audit_sources};
+pub use audits::{AuditOptions, audit_quality, audit_revisions, audit_sources, audit_table};
 pub use build::{BuildOptions, build, save, stream};
 pub use checked::{CheckedDefinition, ColumnDocument, PlanDocument};
 #[cfg(feature = "spark")]

@@ -4,7 +4,7 @@
 //! is computed from the archive as of then, in the order of the key, whatever the layout, the columns and the formats of its
 //! files are.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
@@ -35,7 +35,8 @@ use crate::process::trace::work;
 use crate::report::news::News;
 use crate::report::numbers::{ColumnNumbers, Counting, Numbers};
 use crate::report::{Identity, Report, Since, Version};
-use crate::time::Clock;
+use crate::text::human::{count_of, group_digits};
+use crate::time::{Clock, MICROS_PER_DAY};
 
 /// The options of a report.
 #[derive(Clone, Debug)]
@@ -186,6 +187,7 @@ fn report_of(plan: &Plan, folder: &Path, recorded: &VersionRecord, options: &Rep
     };
     let requests = requests_in_words(plan, &view, &scope)?;
     notes.extend(work.notes(&facts)?);
+    notes.extend(members_without_signals(plan, &facts, &numbers));
     let built_from = |run: &&ForgottenRun| identity.version.is_some() && recorded.runs.contains(&run.run);
     notes.extend(view.archive().forgotten_runs().filter(built_from).map(|ForgottenRun { run, .. }| {
         format!("this version was built from run `{run}`, which was forgotten since; build it again")
@@ -204,6 +206,33 @@ fn report_of(plan: &Plan, folder: &Path, recorded: &VersionRecord, options: &Rep
         numbers,
         news,
     })
+}
+
+/// How many members of the universe have no signals, if the dataset has one.
+fn members_without_signals(plan: &Plan, facts: &Facts, numbers: &Numbers) -> Option<String> {
+    let universe = plan.dataset.filter.universe.as_ref()?;
+    let (first, last) = facts.dates?;
+    let day = |micros: i64| micros.div_euclid(MICROS_PER_DAY);
+    let start = day(last) * MICROS_PER_DAY;
+    let newest =
+        numbers.tickers.iter().filter(|ticker| ticker.latest.iter().any(|latest| day(latest.date) == day(last)));
+    let newest: BTreeSet<&str> = newest.map(|ticker| ticker.name.as_str()).collect();
+    let lacking = |members: Vec<&Ticker>, has: &dyn Fn(&str) -> bool| {
+        let missing = members.iter().filter(|ticker| !has(ticker.as_str())).count() as u64;
+        format!("{} of {}", group_digits(missing), count_of(members.len() as u64, "member", "members"))
+    };
+    let ever = lacking(universe.members_within(&(first..last + 1)).collect(), &|name| {
+        facts.tickers.binary_search_by(|ticker| ticker.as_str().cmp(name)).is_ok()
+    });
+    let date = facts.bounds()?.1;
+    let of_newest = match numbers.tickers.is_empty() {
+        true => String::new(),
+        false => {
+            let members = universe.members_within(&(start..start + MICROS_PER_DAY)).collect();
+            format!("{} of {date} have no signal of that day; ", lacking(members, &|name| newest.contains(name)))
+        }
+    };
+    Some(format!("universe: {of_newest}{ever} of all dates have no row at all"))
 }
 
 /// The version before, as far as it is compared.
@@ -261,7 +290,7 @@ impl Builder<'_> {
             tally.count(&rows);
             let rows = rows.flat().map_err(Error::frame)?;
             match dataset.rows {
-                RowKind::Signal => counting.take(&rows),
+                RowKind::Signal | RowKind::Observation => counting.take(&rows),
                 RowKind::Article => counting.take_articles(&rows),
             }
         })?;

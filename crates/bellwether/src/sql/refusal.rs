@@ -38,6 +38,18 @@ pub(crate) fn check(plan: &DatasetPlan) -> Result<()> {
             "a statement is about signals: use `bellwether build`",
         ));
     }
+    if plan.rows == RowKind::Observation {
+        return Err(refusal(
+            "SQL cannot compute a dataset with `vintage = \"all\"`",
+            "use `bellwether build`, or ask `observations` with `bellwether query`",
+        ));
+    }
+    if plan.filter.universe.is_some() {
+        return Err(refusal(
+            "SQL cannot select the members of a file",
+            "use `bellwether build`, or leave out `universe` and join the file",
+        ));
+    }
     if plan.shape != Shape::Long {
         return Err(refusal(
             "SQL cannot compute a dataset with `layout = \"wide\"`",

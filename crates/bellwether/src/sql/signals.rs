@@ -331,7 +331,7 @@ fn conditions(filter: &Filter) -> Vec<String> {
     fn each<T: Display>(values: &BTreeSet<T>) -> impl Iterator<Item = String> {
         values.iter().map(|value| quote(&value.to_string()))
     }
-    let Filter { tickers, sectors, periods, regimes, pairs, signals, min_confidence, from, to } = filter;
+    let Filter { tickers, sectors, periods, regimes, pairs, signals, min_confidence, from, to, universe: _ } = filter;
     let mut conditions = Vec::new();
     conditions.extend(tickers.as_ref().map(|tickers| one_of("s.ticker", each(tickers))));
     conditions.extend(sectors.as_ref().map(|sectors| {

@@ -4,20 +4,15 @@
 //! that one decoder says what is valid.
 
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read as _};
 use std::path::Path;
-use std::sync::Arc;
 
-use arrow::array::{Array as _, AsArray as _, RecordBatchReader};
+use arrow::array::{Array as _, AsArray as _};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::csv::ReaderBuilder;
-use arrow::csv::reader::Format;
-use arrow::datatypes::{DataType, Field, Schema};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use arrow::datatypes::DataType;
 use serde_json::{Map, Number, Value, json};
 
-use crate::disk::file::{self, FileError};
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::disk::table_file;
+use crate::error::{Error, ErrorKind, Result};
 use crate::interface::Endpoint;
 use crate::plan::Request;
 use crate::process::cancel::{self, CancellationToken};
@@ -45,7 +40,7 @@ pub(super) fn body(path: &Path, request: &Request, stop: &CancellationToken) -> 
     let refuse = |what: &str| Error::new(ErrorKind::Data, format!("`{shown}`{what}"));
     let no_rows = || refuse(" has no rows").with_hint("leave it out: a table without rows claims nothing");
     let is_csv = path.extension().is_some_and(|extension| extension == "csv");
-    let reader = if is_csv { csv(path)? } else { parquet(path)? };
+    let reader = table_file::open(path)?;
     let schema = reader.schema();
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     if names.is_empty() {
@@ -60,13 +55,16 @@ pub(super) fn body(path: &Path, request: &Request, stop: &CancellationToken) -> 
     let (mut count, mut by_ticker) = (0, BTreeMap::<String, Vec<Value>>::new());
     for batch in reader {
         cancel::check(stop)?;
-        let batch = batch.map_err(|error| unreadable(path, error))?;
+        let batch = batch.map_err(|error| table_file::unreadable(path, error))?;
         let mut columns = BTreeMap::new();
         for name in own.iter().copied().chain(["ticker", "period", "regime"]) {
             let Some(column) = batch.column_by_name(name) else { continue };
             let strictly = CastOptions { safe: false, ..CastOptions::default() };
             let texts = cast_with_options(column, &DataType::Utf8, &strictly);
-            columns.insert(name, texts.map_err(|error| unreadable(path, format!("column `{name}`: {error}")))?);
+            columns.insert(
+                name,
+                texts.map_err(|error| table_file::unreadable(path, format!("column `{name}`: {error}")))?,
+            );
         }
         for row in 0..batch.num_rows() {
             count += 1;
@@ -111,59 +109,5 @@ fn value(name: &str, text: Option<String>, is_csv: bool) -> Value {
             text.parse().ok().and_then(Number::from_f64).map_or(Value::String(text), Value::Number)
         }),
         _ => text.filter(|text| !text.is_empty()).into(),
-    }
-}
-
-fn parquet(path: &Path) -> Result<Box<dyn RecordBatchReader>> {
-    let file = file::open(path)?;
-    let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(ParquetRecordBatchReaderBuilder::build);
-    Ok(Box::new(reader.map_err(|error| unreadable(path, error))?))
-}
-
-fn csv(path: &Path) -> Result<Box<dyn RecordBatchReader>> {
-    let mut bytes = Vec::new();
-    file::open(path)?.read_to_end(&mut bytes).map_err(FileError::read(path))?;
-    if ends_in_quotes(&bytes) {
-        return Err(unreadable(path, "a quoted value is open at its end: it was cut off"));
-    }
-    let header = Format::default().with_header(true).infer_schema(&bytes[..], Some(0));
-    let (header, _) = header.map_err(|error| unreadable(path, error))?;
-    let texts = header.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true));
-    let builder = ReaderBuilder::new(Arc::new(Schema::new(Vec::from_iter(texts)))).with_header(true);
-    Ok(Box::new(builder.build(Cursor::new(bytes)).map_err(|error| unreadable(path, error))?))
-}
-
-fn unreadable(path: &Path, source: impl Into<Reason>) -> Error {
-    Error::new(ErrorKind::Data, format!("cannot read `{}` as a table", path.display())).with_source(source)
-}
-
-/// Whether CSV ends inside of a quoted value: what reads it takes all that follows a lost quote for one.
-fn ends_in_quotes(bytes: &[u8]) -> bool {
-    let (mut is_quoted, mut begins) = (false, true);
-    for byte in bytes {
-        match (is_quoted, byte) {
-            // A doubled quote ends a value and begins another.
-            (true, b'"') => (is_quoted, begins) = (false, true),
-            (true, _) => {}
-            (false, b'"') => (is_quoted, begins) = (begins, false),
-            (false, byte) => begins = matches!(byte, b',' | b'\n' | b'\r'),
-        }
-    }
-    is_quoted
-}
-
-#[cfg(test)]
-mod tests {
-    use super::ends_in_quotes;
-
-    #[test]
-    fn a_value_that_is_cut_off_is_told_from_one_with_a_quote_in_it() {
-        let ends_in_quotes = |text: &str| ends_in_quotes(text.as_bytes());
-        let whole =
-            ["", "a,b\n1,\"2\"\n", "a\n\"1,\"\"2\"\"\"", "a\n5\" pipe\n", "a\n\"\"", "a\n\"1\n2\"\n", "a,\"\",b"];
-        assert!(whole.iter().all(|text| !ends_in_quotes(text)), "{whole:?}");
-        for cut in ["a\n\"", "a,b\n1,\"2", "a\n\"1\"\"", "a\n\"5\"\" pipe\nb\n"] {
-            assert!(ends_in_quotes(cut), "{cut:?}");
-        }
     }
 }

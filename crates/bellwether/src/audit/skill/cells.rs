@@ -436,7 +436,7 @@ impl Intake<'_> {
         let (mut said, mut dates): (Vec<Said>, Vec<[i64; 2]>) = (Vec::new(), Vec::new());
         for rows in history.groups.cells() {
             let Some(date) = observed.naive_date(rows.start, self.rules.dates) else { continue };
-            if !self.subject.has_date(observed, rows.start) {
+            if !self.subject.has_date(observed, rows.start) || !self.subject.has_member(ticker, date) {
                 continue;
             }
             series.found.counts.all += 1;

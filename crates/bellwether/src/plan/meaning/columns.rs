@@ -137,7 +137,7 @@ pub(super) fn constant(definition: &Definition, kind: RowKind) -> Vec<Column> {
     }
     let (signals, filter) = (&*definition.signals, &*definition.filter);
     let tickers = match kind {
-        RowKind::Signal => &signals.tickers,
+        RowKind::Signal | RowKind::Observation => &signals.tickers,
         RowKind::Article => &definition.sentiment.tickers,
     };
     let is_one_ticker = matches!(tickers.as_deref(), Some(Tickers::Written(tickers)) if tickers.len() == 1);

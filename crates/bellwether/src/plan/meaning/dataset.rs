@@ -10,7 +10,7 @@ use super::kinds::{of_join, row_kind};
 use super::{Validator, repetition};
 use crate::definition::{
     Availability, DatasetKind, DayCount, Days, Definition, Duplicates, JoinSection, LabelsSection, List, NaiveRule,
-    NewsSource, OutputSection, Placed, SentimentSection, Statistic, TradeAt, Vintage,
+    NewsSource, OutputSection, Placed, SentimentSection, Statistic, TradeAt, Vintage, Vintages,
 };
 use crate::plan::columns::{self, Column, Feature, Reference, RowKind};
 use crate::plan::written::{ColumnChoice, WrittenColumns};
@@ -30,7 +30,7 @@ impl Validator {
     /// The dataset of a definition.
     pub(super) fn dataset(&mut self, definition: &Definition, root: &Path) -> DatasetPlan {
         let kind = self.kind(definition);
-        let rows = row_kind(kind);
+        let rows = row_kind(definition);
         let JoinSection { lag, availability, .. } = &*definition.join;
         let features = match kind {
             DatasetKind::Joined => self.features(&definition.join, &definition.sentiment),
@@ -79,8 +79,11 @@ impl Validator {
             availability: availability.as_deref().copied().unwrap_or(Availability::Dated),
             duplicates: definition.sentiment.duplicates.as_deref().copied().unwrap_or(Duplicates::Once),
             are_lists_complete: definition.sentiment.complete.as_deref().copied().unwrap_or(false),
-            filter: self.filter(definition),
-            vintage: definition.output.vintage.as_deref().copied().unwrap_or(Vintage::Latest),
+            filter: self.filter(definition, root),
+            vintage: match definition.output.vintage.as_deref() {
+                Some(Vintages::First) => Vintage::First,
+                Some(Vintages::Latest | Vintages::All) | None => Vintage::Latest,
+            },
             live_within: definition.output.live_within.as_deref().copied().unwrap_or(DEFAULT_LIVE_WITHIN),
             sort,
             sort_memory: SORT_MEMORY,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::path::Path;
 
 use super::Validator;
 use super::kinds::kind_of;
@@ -13,15 +14,16 @@ use crate::interface::{Period, Regime, Ticker};
 use crate::plan::Filter;
 use crate::text::problem::Problem;
 use crate::time::Clock;
+use crate::universe::Universe;
 
 /// The values of a list; none if it was not given.
 type Typed<T> = Option<Placed<List<T>>>;
 
 impl Validator {
     /// The filter of a definition.
-    pub(super) fn filter(&mut self, definition: &Definition) -> Filter {
+    pub(super) fn filter(&mut self, definition: &Definition, root: &Path) -> Filter {
         let (section, signals) = (&*definition.filter, &*definition.signals);
-        let FilterSection { tickers, sectors, periods, regimes, signal, min_confidence, from, to } = section;
+        let FilterSection { tickers, sectors, periods, regimes, signal, min_confidence, from, to, universe } = section;
         let today = Clock::System.now().date_naive();
         let days = [from, to].map(|typed| typed.as_ref().map(|day| day.counted_from(today)));
         if let (Some(to), [Some(first), Some(end)]) = (to, days)
@@ -47,6 +49,7 @@ impl Validator {
             min_confidence: min_confidence.as_deref().copied(),
             from: days[0],
             to: days[1],
+            universe: universe.as_ref().and_then(|file| self.universe(file, root)),
         };
         let named = match kind_of(definition) {
             DatasetKind::News => named_news(definition),
@@ -56,6 +59,19 @@ impl Validator {
         let is_selection = signals.sectors.is_none() && form_of(signals) == HistoryForm::Batched;
         let named = named.filter(|_| is_selection).map(|tickers| tickers.iter().cloned().collect());
         filter.and(of_batch(signals)).and(Filter { tickers: named, ..Filter::default() })
+    }
+
+    /// The members that a file lists.
+    fn universe(&mut self, file: &Placed<String>, root: &Path) -> Option<Universe> {
+        let read = Universe::read(&root.join(file.as_str()));
+        read.map_err(|error| {
+            let problem = Problem::new(format!("`{}` does not list members: {error}", file.as_str()), file.span());
+            self.object(problem.with_hint(
+                "name a CSV file with a line per ticker and membership: `ticker`, `from` and `to`, with dates such as \
+                 `2022-06-09`; `to` is the last day, and empty for a member of today",
+            ));
+        })
+        .ok()
     }
 
     /// Reports filters on data that is not fetched: they could never match.

@@ -4,15 +4,16 @@ use std::ops::Range;
 
 use super::Validator;
 use super::columns::is_wide;
-use crate::definition::{DatasetKind, Definition, Placed};
+use crate::definition::{DatasetKind, Definition, Placed, Vintages};
 use crate::plan::columns::RowKind;
 use crate::text::problem::Problem;
 
-/// What the rows of a kind are.
-pub(super) fn row_kind(kind: DatasetKind) -> RowKind {
-    match kind {
-        DatasetKind::Joined | DatasetKind::Signals => RowKind::Signal,
-        DatasetKind::News => RowKind::Article,
+/// What the rows of a definition's dataset are.
+pub(super) fn row_kind(definition: &Definition) -> RowKind {
+    match (kind_of(definition), definition.output.vintage.as_deref()) {
+        (DatasetKind::Signals, Some(Vintages::All)) => RowKind::Observation,
+        (DatasetKind::Joined | DatasetKind::Signals, _) => RowKind::Signal,
+        (DatasetKind::News, _) => RowKind::Article,
     }
 }
 
@@ -32,6 +33,25 @@ impl Validator {
     /// The kind of a dataset. Reports keys that have no effect on it.
     pub(super) fn kind(&mut self, definition: &Definition) -> DatasetKind {
         let kind = kind_of(definition);
+        if let Some(vintage) = definition.output.vintage.as_ref().filter(|vintage| ***vintage == Vintages::All) {
+            let refusal = match kind {
+                DatasetKind::Joined => Some((
+                    "a dataset of all vintages has a row for each value, and no features of the news",
+                    "set `kind = \"signals\"` in `[dataset]`, or choose `latest` or `first`",
+                )),
+                DatasetKind::News => Some((
+                    "`all` has no effect on a dataset of news",
+                    "choose `latest` or `first`; only signals have a row for each value",
+                )),
+                DatasetKind::Signals => is_wide(definition).then_some((
+                    "a dataset of all vintages cannot be wide",
+                    "a date may have many values: set `layout = \"long\"`, or choose `latest` or `first`",
+                )),
+            };
+            if let Some((what, hint)) = refusal {
+                self.object(Problem::new(what, vintage.span()).with_hint(hint));
+            }
+        }
         let unused = match kind {
             DatasetKind::Joined => return kind,
             DatasetKind::Signals => [of_sentiment(definition), of_join(definition)].concat(),

@@ -37,7 +37,7 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 109] = [
+pub(super) const KEYS: [(&str, &str); 110] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
@@ -120,6 +120,7 @@ pub(super) const KEYS: [(&str, &str); 109] = [
     ("filter.to", "2026-02-01"),
     ("labels.horizons", "\"5d\""),
     ("labels.lag", "2"),
+    ("filter.universe", "\"src/universe/members.csv\""),
     ("prices.file", "\"prices.parquet\""),
     ("prices.columns", "{ close = \"adj_close\" }"),
     ("prices.adjusted", "true"),

@@ -147,7 +147,8 @@ fn the_document_of_a_definition_is_this_text() {
       "signals": null,
       "min_confidence": null,
       "from": "2026-01-01",
-      "to": null
+      "to": null,
+      "universe": null
     },
     "vintage": "latest",
     "live_within": "2 trading days",
@@ -173,7 +174,7 @@ fn the_document_of_a_definition_is_this_text() {
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
-const OF_THE_DATASET: [(&str, &str, &str); 48] = [
+const OF_THE_DATASET: [(&str, &str, &str); 49] = [
     ("archive.claimed", "", "archive.claimed = true\n"),
     ("sentiment.articles", "", "sentiment.articles = false\n"),
     ("sentiment.complete", "", "sentiment.complete = true\n"),
@@ -228,6 +229,7 @@ const OF_THE_DATASET: [(&str, &str, &str); 48] = [
     ("filter.min_confidence", "", "filter.min_confidence = 0.6\n"),
     ("filter.from", "", "filter.from = \"2026-01-01\"\n"),
     ("filter.to", "", "filter.to = \"2026-01-01\"\n"),
+    ("filter.universe", "", "filter.universe = \"src/universe/members.csv\"\n"),
     ("output.format", "", "output.format = \"csv\"\n"),
     ("output.layout", "", "output.layout = \"wide\"\n"),
     ("output.sort", "", "output.sort = \"date\"\n"),

@@ -1,0 +1,661 @@
+//! Had the values of a table been published by the time of decision? The table is somebody's own: a finished training set.
+//!
+//! Each row is of a ticker and a date, and was decided at some time. Its signal, confidence and score (or, if it has a title
+//! and a link, the score of that article) are compared with all values that the archive ever saw there. A value is
+//!
+//! - *known* if it was the latest one by then, or *replaced* if it had been seen by then, but another one had followed;
+//! - *late* if it was first seen after the decision, and an answer in between still lacked it: nobody could have had it;
+//! - *unclear* if it was first seen by the first answer after the decision: it may have been published in time, unseen;
+//! - *never* published if no answer had it, and *unknown* if the archive knows nothing of the series.
+//!
+//! Features of the news depend on a whole dataset as of each decision. If they are examined, the dataset is built as of the
+//! last run before the decision (a value that it has is known), the first run after it (unclear), and today (late).
+
+mod input;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimestampMicrosecondType};
+use chrono::{DateTime, Utc};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::observed::ObservedColumns;
+use super::row_builder::{RowBuilder, RowQueue, RowValue};
+use super::subject::{Subject, day};
+use crate::archive::{Coverage, History, StoredObservations, merge_failed};
+use crate::error::Result;
+use crate::interface::{Period, Regime, Signal};
+use crate::plan::{ColumnNames, DatasetPlan, Feature, Filter};
+use crate::process::in_order::in_order;
+use crate::tables::{SeriesKey, Table, date, instant};
+use crate::text::human::{count_of, group_digits, portion};
+use crate::time::{MICROS_PER_DAY, as_record, to_record};
+
+use input::{ExaminedColumn, Pairs, Rows};
+pub use input::{TableInput, TableSource};
+
+/// How many examples of each column are told.
+const EXAMPLES: usize = 5;
+
+/// Rows that are built at once.
+const ROWS_AT_ONCE: usize = 1 << 14;
+
+/// Whether the values of a table had been published by the time of decision.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TableAudit {
+    /// The table: its file, or `table`.
+    pub table: String,
+    /// The answer, in a few sentences.
+    pub verdict: Vec<String>,
+    /// The instant up to which the archive is compared with.
+    #[serde(serialize_with = "as_record::serialize")]
+    #[schemars(with = "String")]
+    pub as_of: DateTime<Utc>,
+    /// When a row was decided, in words.
+    pub decided: String,
+    /// The rows of the table.
+    pub rows: u64,
+    /// The rows with a date after their decision.
+    pub dated_later: u64,
+    /// The values of all columns.
+    pub total: ValueCounts,
+    /// Each column that was examined.
+    pub columns: Vec<TableColumn>,
+    /// The columns that were not examined.
+    pub not_examined: Vec<String>,
+}
+
+/// The values of a column.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct TableColumn {
+    /// Its name.
+    pub name: String,
+    /// Its values.
+    #[serde(flatten)]
+    pub counts: ValueCounts,
+    /// Some of those that had not been published by then, or never were, the worst first.
+    pub examples: Vec<Example>,
+}
+
+/// Values, by whether they had been published by the time of decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ValueCounts {
+    /// All values; nulls are none.
+    pub values: u64,
+    /// Those that were the latest known by then.
+    pub known: u64,
+    /// Those that had been published by then, but were replaced by another value or withdrawn.
+    pub replaced: u64,
+    /// Those that had not been published by then: an answer after the decision still lacked them.
+    pub late: u64,
+    /// Those that the first answer after the decision had: when they were published is not known.
+    pub unclear: u64,
+    /// Those that were never published there.
+    pub never: u64,
+    /// Those of series that the archive does not know.
+    pub unknown: u64,
+}
+
+/// A value that had not been published by the time of decision.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Example {
+    /// The row, from 1 on.
+    pub row: u64,
+    /// The ticker.
+    pub ticker: String,
+    /// The period, for signals.
+    pub period: Option<Period>,
+    /// The regime, for signals.
+    pub regime: Option<Regime>,
+    /// The date.
+    pub date: String,
+    /// The time of decision.
+    pub decided_at: String,
+    /// `late`, `unclear` or `never`.
+    pub outcome: Outcome,
+    /// The value.
+    pub value: String,
+    /// When an answer had it for the first time; none if it never was published.
+    pub first_known: Option<String>,
+    /// The value that was known by then; none if there was none.
+    pub known_then: Option<String>,
+}
+
+/// Whether a value had been published, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It was the latest value.
+    Known,
+    /// It had been published, but another value followed.
+    Replaced,
+    /// It was first seen by the first answer after the decision.
+    Unclear,
+    /// An answer after the decision still lacked it.
+    Late,
+    /// No answer had it.
+    Never,
+    /// The archive does not know the series.
+    Unknown,
+}
+
+impl Outcome {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Known => "known",
+            Self::Replaced => "replaced",
+            Self::Unclear => "unclear",
+            Self::Late => "late",
+            Self::Never => "never",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl ValueCounts {
+    fn add(&mut self, outcome: Outcome) {
+        self.values += 1;
+        *match outcome {
+            Outcome::Known => &mut self.known,
+            Outcome::Replaced => &mut self.replaced,
+            Outcome::Unclear => &mut self.unclear,
+            Outcome::Late => &mut self.late,
+            Outcome::Never => &mut self.never,
+            Outcome::Unknown => &mut self.unknown,
+        } += 1;
+    }
+}
+
+/// What a value of a table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ValueKind {
+    /// Buy or sell: 1 or -1.
+    Signal,
+    Confidence,
+    /// The confidence, negative for a sell.
+    Score,
+    ArticleScore,
+    /// A feature of the news, which no observation has.
+    Feature,
+}
+
+impl ValueKind {
+    /// The name of its column.
+    fn column(self) -> &'static str {
+        match self {
+            Self::Signal => "signal",
+            Self::Confidence => "confidence",
+            Self::Score | Self::ArticleScore => "score",
+            Self::Feature => "feature",
+        }
+    }
+
+    /// The value of an observation; none if it has none.
+    fn of(self, observed: &ObservedColumns<'_>, row: usize) -> Option<f64> {
+        if observed.is_withdrawn(row) {
+            return None;
+        }
+        let value = observed.value(row);
+        match self {
+            Self::Signal => value.signal.map(side),
+            Self::Score => Some(side(value.signal?) * value.number?),
+            Self::Confidence | Self::ArticleScore => value.number,
+            Self::Feature => None,
+        }
+    }
+
+    fn in_words(self, value: f64) -> String {
+        match self {
+            Self::Signal if value == side(Signal::Buy) => Signal::Buy.as_str().to_owned(),
+            Self::Signal if value == side(Signal::Sell) => Signal::Sell.as_str().to_owned(),
+            _ => value.to_string(),
+        }
+    }
+}
+
+/// The side of a signal.
+fn side(signal: Signal) -> f64 {
+    if signal == Signal::Buy { 1.0 } else { -1.0 }
+}
+
+/// What became of a value.
+#[derive(Clone, Copy, Debug)]
+struct Judged {
+    outcome: Outcome,
+    /// When it was first seen, in microseconds.
+    first_known: Option<i64>,
+    known_then: Option<f64>,
+}
+
+const UNKNOWN: Judged = Judged { outcome: Outcome::Unknown, first_known: None, known_then: None };
+
+/// Builds a dataset as of an instant, of the signals that a filter takes, and delivers its rows under their own names.
+pub(crate) type Rebuild<'a> =
+    &'a dyn Fn(DateTime<Utc>, Filter, &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()>;
+
+/// Compares the values of a table with what an archive had seen by the time of decision, and delivers a row for each that
+/// had not been known, in the columns of [`schema`].
+pub(crate) fn audit_table(
+    subject: &Subject,
+    input: &TableInput,
+    plan: Option<(&DatasetPlan, Rebuild<'_>)>,
+    deliver: impl FnMut(&RecordBatch) -> Result<()>,
+) -> Result<TableAudit> {
+    let pairs = subject.pairs().unwrap_or_default();
+    let mut periods: Vec<Period> = pairs.iter().map(|pair| pair.0).collect();
+    let mut regimes: Vec<Regime> = pairs.iter().map(|pair| pair.1).collect();
+    periods.sort_unstable();
+    periods.dedup();
+    regimes.sort_unstable();
+    regimes.dedup();
+    let features = plan.filter(|_| input.with_features).map(|(plan, _)| plan.features.iter()).into_iter().flatten();
+    // Dates are no numbers.
+    let features: Vec<String> =
+        features.filter(|feature| **feature != Feature::LastDate).map(ToString::to_string).collect();
+    let own = ColumnNames::default();
+    let names = plan.map_or(&own, |(plan, _)| plan.written.names());
+    let rows = &input::read(input, names, &Pairs { periods, regimes }, &features)?;
+    let mut judged = judge(subject, rows)?;
+    if let Some((_, rebuild)) = plan.filter(|_| !features.is_empty()) {
+        judge_features(subject, rows, rebuild, &mut judged)?;
+    }
+    deliver_rows(rows, &judged, deliver)?;
+    let (mut total, mut columns) = (ValueCounts::default(), Vec::new());
+    for (column, judged) in rows.columns.iter().zip(&judged) {
+        let mut counts = ValueCounts::default();
+        // The first rows of each kind.
+        let (mut late, mut never, mut unclear) = (Vec::new(), Vec::new(), Vec::new());
+        for row in (0..judged.len()).filter(|row| column.values[*row].is_some()) {
+            counts.add(judged[row].outcome);
+            total.add(judged[row].outcome);
+            let kept = match judged[row].outcome {
+                Outcome::Late => &mut late,
+                Outcome::Never => &mut never,
+                Outcome::Unclear => &mut unclear,
+                _ => continue,
+            };
+            if kept.len() < EXAMPLES {
+                kept.push(row);
+            }
+        }
+        let worst = late.into_iter().chain(never).chain(unclear).take(EXAMPLES);
+        let examples = worst.map(|row| example(rows, column, row, judged[row])).collect();
+        columns.push(TableColumn { name: column.name.clone(), counts, examples });
+    }
+    let is_later = |row: &usize| rows.dates[*row] > rows.decided[*row];
+    let mut found = TableAudit {
+        table: rows.name.clone(),
+        verdict: Vec::new(),
+        as_of: subject.view().as_of(),
+        decided: rows.rule.clone(),
+        rows: rows.keys.len() as u64,
+        dated_later: (0..rows.keys.len()).filter(is_later).count() as u64,
+        total,
+        columns,
+        not_examined: rows.others.clone(),
+    };
+    found.verdict = found.verdict();
+    Ok(found)
+}
+
+/// What became of the features of the news, by the dataset as of the runs around each decision.
+fn judge_features(subject: &Subject, rows: &Rows, rebuild: Rebuild<'_>, judged: &mut [Vec<Judged>]) -> Result<()> {
+    let instants: Vec<DateTime<Utc>> = subject.view().runs().map(|run| run.seal().sealed_at).collect();
+    // The rows by the number of runs that were sealed by their decision.
+    let mut groups: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
+    for row in (0..rows.keys.len()).filter(|row| rows.keys[*row].is_some()) {
+        let known = instants.partition_point(|sealed| sealed.timestamp_micros() <= rows.decided[row]);
+        groups.entry(known).or_default().push(row as u32);
+    }
+    let features: Vec<usize> =
+        (0..rows.columns.len()).filter(|column| rows.columns[*column].kind == ValueKind::Feature).collect();
+    for (known, of_group) in groups {
+        let built = |at: Option<usize>| match at.and_then(|at| instants.get(at)) {
+            Some(as_of) => features_as_of(rows, &features, &of_group, |filter, take| rebuild(*as_of, filter, take)),
+            None => Ok(HashMap::new()),
+        };
+        let (then, next, latest) =
+            (built(known.checked_sub(1))?, built(Some(known))?, built(instants.len().checked_sub(1))?);
+        for row in of_group {
+            for (place, column) in features.iter().enumerate() {
+                let ExaminedColumn { values, tolerance, .. } = &rows.columns[*column];
+                let Some(value) = values[row as usize] else { continue };
+                let of = |built: &HashMap<u32, Vec<Option<f64>>>| built.get(&row).and_then(|values| values[place]);
+                let has = |built| of(built).is_some_and(|other| are_equal(value, other, *tolerance));
+                let outcome = if has(&then) {
+                    Outcome::Known
+                } else if has(&next) {
+                    Outcome::Unclear
+                } else if has(&latest) {
+                    Outcome::Late
+                } else if latest.contains_key(&row) {
+                    Outcome::Never
+                } else {
+                    Outcome::Unknown
+                };
+                judged[*column][row as usize] = Judged { outcome, first_known: None, known_then: of(&then) };
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The features of some rows in a dataset that is built of their tickers and dates.
+fn features_as_of(
+    rows: &Rows,
+    features: &[usize],
+    of_group: &[u32],
+    build: impl FnOnce(Filter, &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()>,
+) -> Result<HashMap<u32, Vec<Option<f64>>>> {
+    let mut places: HashMap<(&str, &str, &str), HashMap<i64, Vec<u32>>> = HashMap::new();
+    let (mut tickers, mut dates) = (BTreeSet::new(), Vec::new());
+    for row in of_group {
+        let Some(key) = rows.keys[*row as usize].as_deref() else { continue };
+        let (Some(period), Some(regime)) = (key.period, key.regime) else { continue };
+        let date = rows.dates[*row as usize];
+        let of_series = places.entry((key.ticker.as_str(), period.as_str(), regime.as_str())).or_default();
+        of_series.entry(rows.place(date)).or_default().push(*row);
+        tickers.insert(key.ticker.clone());
+        dates.push(date);
+    }
+    let mut found = HashMap::new();
+    let (Some(first), Some(last)) = (dates.iter().min(), dates.iter().max()) else { return Ok(found) };
+    let filter =
+        Filter { tickers: Some(tickers), from: Some(day(*first)), to: day(*last).succ_opt(), ..Filter::default() };
+    build(filter, &mut |batch| {
+        let column = |name: &str| batch.column_by_name(name).expect("the dataset has its columns");
+        let texts = |name: &str| cast(column(name), &DataType::Utf8).map_err(merge_failed);
+        let [tickers, periods, regimes] = [texts("ticker")?, texts("period")?, texts("regime")?];
+        let [tickers, periods, regimes] = [&tickers, &periods, &regimes].map(|texts| texts.as_string::<i32>());
+        let dates = column("date").as_primitive::<TimestampMicrosecondType>();
+        let numbers = |index: &usize| cast(column(&rows.columns[*index].own), &DataType::Float64).map_err(merge_failed);
+        let numbers = features.iter().map(numbers).collect::<Result<Vec<ArrayRef>>>()?;
+        for at in 0..batch.num_rows() {
+            let of_series = places.get(&(tickers.value(at), periods.value(at), regimes.value(at)));
+            let Some(wanted) = of_series.and_then(|dated| dated.get(&rows.place(dates.value(at)))) else { continue };
+            let value = |numbers: &ArrayRef| {
+                let numbers = numbers.as_primitive::<Float64Type>();
+                numbers.is_valid(at).then(|| numbers.value(at))
+            };
+            let values: Vec<Option<f64>> = numbers.iter().map(value).collect();
+            found.extend(wanted.iter().map(|row| (*row, values.clone())));
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Whether two numbers are equal, as far as they were written.
+fn are_equal(one: f64, other: f64, tolerance: f64) -> bool {
+    (one - other).abs() <= tolerance * other.abs().max(1.0)
+}
+
+/// What became of each value of each column but features.
+fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
+    let mut places: HashMap<&SeriesKey, HashMap<i64, Vec<u32>>> = HashMap::new();
+    for (row, key) in rows.keys.iter().enumerate() {
+        if let Some(key) = key {
+            let of_series = places.entry(key).or_default();
+            of_series.entry(rows.place(rows.dates[row])).or_default().push(row as u32);
+        }
+    }
+    let judge = Judge {
+        subject,
+        rows,
+        answers: &answers(subject, rows.table, |key| places.contains_key(key))?,
+        places: &places,
+    };
+    let mut judged = vec![vec![UNKNOWN; rows.keys.len()]; rows.columns.len()];
+    in_order(
+        || subject.view().whole_observations(rows.table),
+        |piece: StoredObservations| judge.piece(&piece),
+        |found| {
+            for (column, row, value) in found {
+                let known: &mut Judged = &mut judged[column][row as usize];
+                // Of several signals of a day, the one that speaks best for the value counts.
+                if value.outcome <= known.outcome {
+                    *known = value;
+                }
+            }
+            Ok(())
+        },
+    )?;
+    Ok(judged)
+}
+
+/// The answers about some series: when each was given, and the dates that it covered.
+fn answers(
+    subject: &Subject,
+    table: Table,
+    is_wanted: impl Fn(&SeriesKey) -> bool,
+) -> Result<HashMap<SeriesKey, Vec<(i64, Coverage)>>> {
+    let mut answers: HashMap<SeriesKey, Vec<(i64, Coverage)>> = HashMap::new();
+    for run in subject.view().runs() {
+        for answer in run.answers()? {
+            if answer.key.table == Some(table) && is_wanted(&answer.key) {
+                let seen = answer.observed_at.timestamp_micros();
+                answers.entry(answer.key).or_default().push((seen, answer.covers));
+            }
+        }
+    }
+    Ok(answers)
+}
+
+/// What compares the rows of a table with observations.
+struct Judge<'a> {
+    subject: &'a Subject,
+    rows: &'a Rows,
+    answers: &'a HashMap<SeriesKey, Vec<(i64, Coverage)>>,
+    /// The rows of each series and date.
+    places: &'a HashMap<&'a SeriesKey, HashMap<i64, Vec<u32>>>,
+}
+
+impl Judge<'_> {
+    /// What became of the values of the series in a piece of the archive: the column, the row, and the value's fate there.
+    fn piece(&self, piece: &StoredObservations) -> Result<Vec<(usize, u32, Judged)>> {
+        let histories = piece.histories()?;
+        let observed = ObservedColumns::of(&histories);
+        let mut found = Vec::new();
+        for History { key, groups } in &histories.series {
+            let Some(places) = self.places.get(key) else { continue };
+            let answers = self.answers.get(key).map(Vec::as_slice).unwrap_or_default();
+            let never = Judged { outcome: Outcome::Never, ..UNKNOWN };
+            for row in places.values().flatten() {
+                found.extend(self.columns().map(|(column, _)| (column, *row, never)));
+            }
+            for cell in groups.cells() {
+                let Some(date) = observed.naive_date(cell.start, self.subject.dates()) else { continue };
+                let Some(rows) = places.get(&self.rows.place(date)) else { continue };
+                let written = observed.dates.value(cell.start);
+                for row in rows {
+                    if !self.is_of_article(*row as usize, &observed, cell.start) {
+                        continue;
+                    }
+                    let decided = self.rows.decided[*row as usize];
+                    for (index, column) in self.columns() {
+                        let Some(value) = column.values[*row as usize] else { continue };
+                        let seen = cell.clone().map(|row| (observed.seen.value(row), column.kind.of(&observed, row)));
+                        // Whether an answer since the decision covered the date, before one had the value.
+                        let lacked = |first: i64| {
+                            answers.iter().any(|(seen, covers)| {
+                                decided <= *seen && *seen < first && covers.holds(self.rows.table, Some(written))
+                            })
+                        };
+                        found.push((index, *row, fate(column, value, decided, seen, lacked)));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The columns that observations have.
+    fn columns(&self) -> impl Iterator<Item = (usize, &ExaminedColumn)> {
+        self.rows.columns.iter().enumerate().filter(|(_, column)| column.kind != ValueKind::Feature)
+    }
+
+    /// Whether an observation is of the article of a row; that of a signal always is.
+    fn is_of_article(&self, row: usize, observed: &ObservedColumns<'_>, observation: usize) -> bool {
+        let (Some(wanted), Some(texts)) = (&self.rows.texts, &observed.texts) else { return true };
+        wanted.iter().zip(texts).all(|(wanted, text)| wanted.value(row) == text.value(observation))
+    }
+}
+
+/// What became of a value, by the observations of its cell in order.
+fn fate(
+    column: &ExaminedColumn,
+    value: f64,
+    decided: i64,
+    observations: impl Iterator<Item = (i64, Option<f64>)>,
+    lacked_until: impl Fn(i64) -> bool,
+) -> Judged {
+    let is_equal = |other: f64| are_equal(value, other, column.tolerance);
+    let (mut first_known, mut known_then) = (None, None);
+    for (seen, observed) in observations {
+        if seen <= decided {
+            known_then = observed;
+        }
+        if first_known.is_none() && observed.is_some_and(is_equal) {
+            first_known = Some(seen);
+        }
+    }
+    let outcome = match first_known {
+        None => Outcome::Never,
+        Some(first) if first > decided && lacked_until(first) => Outcome::Late,
+        Some(first) if first > decided => Outcome::Unclear,
+        Some(_) if known_then.is_some_and(is_equal) => Outcome::Known,
+        Some(_) => Outcome::Replaced,
+    };
+    Judged { outcome, first_known, known_then }
+}
+
+impl Rows {
+    /// What tells a date from others: the day, if the table has days.
+    fn place(&self, date: i64) -> i64 {
+        if self.are_days { date.div_euclid(MICROS_PER_DAY) } else { date }
+    }
+}
+
+impl TableAudit {
+    fn verdict(&self) -> Vec<String> {
+        let ValueCounts { values, known, replaced, late, unclear, never, unknown } = self.total;
+        let of_values = |count: u64| {
+            format!("{} of {} ({})", group_digits(count), count_of(values, "value", "values"), portion(count, values))
+        };
+        if values == 0 {
+            return vec!["The table has no values to examine.".to_owned()];
+        }
+        let mut verdict = vec![match late {
+            0 if known + replaced == values => {
+                format!("All {} had been published by the time of decision.", count_of(values, "value", "values"))
+            }
+            0 => format!(
+                "{} had been published by the time of decision, and none is known to be late.",
+                of_values(known + replaced)
+            ),
+            _ => format!("{} had not been published by the time of decision: look-ahead.", of_values(late)),
+        }];
+        let mut say = |count: u64, text: &str| {
+            if count > 0 {
+                verdict.push(format!("{} {text}", of_values(count)));
+            }
+        };
+        say(never, "were never published: the vendor gave another value there, or none.");
+        say(
+            unclear,
+            "cannot be judged: the first answer after the decision had them, and no answer before it says when they came.",
+        );
+        say(unknown, "cannot be judged: the archive does not know their series.");
+        say(replaced, "had been published, but were no longer the latest: stale, and no look-ahead.");
+        if self.dated_later > 0 {
+            let rows = count_of(self.dated_later, "row is", "rows are");
+            verdict.push(format!("{rows} dated after the decision."));
+        }
+        verdict
+    }
+}
+
+/// The columns of the values that had not been known, one row each.
+pub fn schema() -> SchemaRef {
+    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+        let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
+        Arc::new(Schema::new(vec![
+            Field::new("row", DataType::Int64, false),
+            text("ticker", false),
+            text("period", true),
+            text("regime", true),
+            Field::new("date", date(), false),
+            Field::new("decided_at", instant(), false),
+            text("column", false),
+            text("value", false),
+            text("outcome", false),
+            Field::new("first_known", instant(), true),
+            text("known_then", true),
+        ]))
+    });
+    Arc::clone(&SCHEMA)
+}
+
+/// Delivers a row for each value that was not the latest one.
+fn deliver_rows(
+    rows: &Rows,
+    judged: &[Vec<Judged>],
+    mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
+) -> Result<()> {
+    let mut queue = RowQueue::default();
+    for start in (0..rows.keys.len()).step_by(ROWS_AT_ONCE) {
+        let mut builder = RowBuilder::new(schema());
+        for row in start..rows.keys.len().min(start + ROWS_AT_ONCE) {
+            for (column, judged) in rows.columns.iter().zip(judged) {
+                let (Some(value), Judged { outcome, first_known, known_then }) = (column.values[row], judged[row])
+                else {
+                    continue;
+                };
+                if outcome == Outcome::Known {
+                    continue;
+                }
+                let known_then = known_then.map(|known| column.kind.in_words(known));
+                let key = rows.keys[row].as_deref();
+                builder.push(&[
+                    RowValue::Count(Some(row as i64 + 1)),
+                    RowValue::Text(Some(rows.tickers.value(row))),
+                    RowValue::Text(key.and_then(|key| key.period).map(Period::as_str)),
+                    RowValue::Text(key.and_then(|key| key.regime).map(Regime::as_str)),
+                    RowValue::Moment(Some(rows.dates[row])),
+                    RowValue::Moment(Some(rows.decided[row])),
+                    RowValue::Text(Some(&column.name)),
+                    RowValue::Text(Some(&column.kind.in_words(value))),
+                    RowValue::Text(Some(outcome.as_str())),
+                    RowValue::Moment(first_known),
+                    RowValue::Text(known_then.as_deref()),
+                ]);
+            }
+        }
+        queue.add(builder.finish()?, &mut deliver)?;
+    }
+    queue.flush(deliver)
+}
+
+fn example(rows: &Rows, column: &ExaminedColumn, row: usize, judged: Judged) -> Example {
+    let Judged { outcome, first_known, known_then } = judged;
+    let key = rows.keys[row].as_deref();
+    let at = |micros: i64| DateTime::from_timestamp_micros(micros).unwrap_or_default();
+    let date = at(rows.dates[row]).naive_utc();
+    Example {
+        row: row as u64 + 1,
+        ticker: rows.tickers.value(row).to_owned(),
+        period: key.and_then(|key| key.period),
+        regime: key.and_then(|key| key.regime),
+        date: if rows.are_days { date.date().to_string() } else { date.to_string() },
+        decided_at: to_record(at(rows.decided[row])),
+        outcome,
+        value: column.values[row].map(|value| column.kind.in_words(value)).unwrap_or_default(),
+        first_known: first_known.map(|first| to_record(at(first))),
+        known_then: known_then.map(|known| column.kind.in_words(known)),
+    }
+}

@@ -1,0 +1,184 @@
+//! `bellwether audit table`: whether the values of a table had been published by the time of decision.
+
+use std::path::PathBuf;
+
+use bellwether::audit::table::{self, Outcome, TableAudit, TableInput, TableSource};
+use bellwether::definition::TimeOfDay;
+use bellwether::error::{Error, ErrorKind};
+use bellwether::interface::{Period, Regime};
+use bellwether::project::Project;
+use bellwether::run::audit_table;
+use bellwether::text::escape::escape;
+use bellwether::text::human::{group_digits, percent};
+use bellwether::time::to_record;
+use chrono::{DateTime, Utc};
+
+use super::aligned::Aligned;
+use super::arguments::{AuditArguments, AuditScope};
+use super::typed::{definition_value, instant, one_of, service_value, share};
+use crate::cli::outcome::Result;
+use crate::cli::wrap::wrap;
+
+/// The columns of the text.
+const COLUMNS: usize = 100;
+
+/// Find look-ahead in a table of your own: which of its values had not been published by the time of decision.
+///
+/// The table has a ticker, a date, and columns that are named as in datasets: `signal`, `confidence` and `score` (the
+/// confidence, negative for a sell), or `title`, `link` and `score` of articles. Each value is compared with all that the
+/// archive ever saw there: repainted and restated values are found, whatever made the table.
+#[derive(Debug, clap::Args)]
+#[command(after_long_help = "\
+Examples:
+  bellwether audit table training.parquet demo
+      each row was decided at the end of its date, in UTC
+  bellwether audit table training.csv demo --decided-at trade_date --at \"16:00 America/New_York\"
+      at the close of another day
+  bellwether audit table training.parquet demo --features
+      features of the news, too
+  bellwether audit table training.parquet demo --fail-above 0%
+      fail if any value had not been published by then")]
+#[command(
+    after_help = "Exit codes: 0 success, 1 failure, 2 invalid arguments, 3 more was not published than `--fail-above` allows."
+)]
+pub(super) struct Table {
+    /// The table: a `.parquet`, `.csv` or `.arrow` file.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// A definition: its name in `pipelines/`, or a path. Default: the whole archive.
+    ///
+    /// Its names of columns and its clock of dates count.
+    definition: Option<String>,
+
+    /// The column with the time of decision.
+    ///
+    /// It has instants, times without a zone, which are taken as UTC, or days. Default: `decided_at`, or the date.
+    #[arg(long, value_name = "COLUMN")]
+    decided_at: Option<String>,
+
+    /// The time at which a day of decision counts.
+    ///
+    /// Such as `16:00 America/New_York`. Default: the end of the day, in UTC.
+    #[arg(long, value_name = "TIME", value_parser = definition_value::<TimeOfDay>)]
+    at: Option<TimeOfDay>,
+
+    /// The column with the ticker.
+    #[arg(long, value_name = "COLUMN", default_value = "ticker")]
+    ticker: String,
+
+    /// The column with the vendor's date.
+    #[arg(long, value_name = "COLUMN", default_value = "date")]
+    date: String,
+
+    /// The horizon of all rows without a column `period`.
+    ///
+    /// Default: that of the definition, if it has one.
+    #[arg(long, value_name = "PERIOD", value_parser = service_value::<Period>)]
+    period: Option<Period>,
+
+    /// The market regime of all rows, likewise.
+    #[arg(long, value_name = "REGIME", value_parser = one_of::<Regime>(Regime::ALL.map(Regime::as_str)))]
+    regime: Option<Regime>,
+
+    /// Examine features of the news as well.
+    ///
+    /// They are compared with the dataset as of the last run before each decision, the first one after it, and the newest: it
+    /// is built that often for each run between whose seal and the next a row was decided.
+    #[arg(long)]
+    features: bool,
+
+    /// Compare with what was observed up to this instant.
+    ///
+    /// That is when the table was made: `2026-03-31` (the end of that day in UTC) or `2026-03-31T18:00:00Z`. Default: the newest
+    /// run.
+    #[arg(long, value_name = "INSTANT", value_parser = instant)]
+    as_of: Option<DateTime<Utc>>,
+
+    /// Exit with code 3 if a larger share was late or never published, such as `0%`.
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    fail_above: Option<f64>,
+
+    #[command(flatten)]
+    arguments: AuditArguments,
+}
+
+impl Table {
+    pub(super) fn execute(self, project: &Project) -> Result<()> {
+        let scope = AuditScope::of(self.definition.as_deref(), self.as_of, project)?;
+        let input = TableInput {
+            source: TableSource::File(self.file),
+            ticker: self.ticker,
+            date: self.date,
+            decided_at: self.decided_at,
+            decided_time: self.at,
+            period: self.period,
+            regime: self.regime,
+            with_features: self.features,
+        };
+        let found = self
+            .arguments
+            .run(&scope, project, table::schema(), move |options, deliver| audit_table(options, &input, deliver))?;
+        self.arguments.print(&scope, || &found, || describe(&found))?;
+        let wrong = found.total.late + found.total.never;
+        let share = wrong as f64 / found.total.values.max(1) as f64;
+        match self.fail_above {
+            Some(allowed) if share > allowed => {
+                let (found, allowed) = (percent(share), percent(allowed));
+                let what = format!("{found} of the values were late or never published, above the limit of {allowed}");
+                Err(Error::new(ErrorKind::Found, what)
+                    .with_hint("list them with `--output FILE`; allow more with `--fail-above`")
+                    .into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn describe(found: &TableAudit) -> String {
+    let mut text = format!("decided {}\nup to   {}\n\n", escape(&found.decided), to_record(found.as_of));
+    found.verdict.iter().for_each(|said| text.push_str(&format!("{}\n", wrap(said, 0, Some(COLUMNS)))));
+    let heads = ["column", "values", "known", "replaced", "late", "unclear", "never", "unknown"];
+    let mut counts = Aligned::new(1, heads);
+    for column in &found.columns {
+        let of = column.counts;
+        let numbers = [of.values, of.known, of.replaced, of.late, of.unclear, of.never, of.unknown];
+        counts.row([column.name.clone()].into_iter().chain(numbers.map(group_digits)));
+    }
+    text.push_str(&format!("\n{counts}"));
+    // What cannot be judged is no example of anything.
+    let wrong = found.columns.iter().flat_map(|column| column.examples.iter().map(move |example| (column, example)));
+    let mut wrong = wrong.filter(|(_, example)| example.outcome != Outcome::Unclear).peekable();
+    if wrong.peek().is_some() {
+        let heads = ["", "row", "ticker", "series", "date", "decided", "value", "was", "first known", "known then"];
+        let mut examples = Aligned::new(10, heads);
+        for (column, example) in wrong {
+            let series = example.period.zip(example.regime);
+            let first_known = example.first_known.as_deref().map_or_else(|| "-".to_owned(), to_seconds);
+            examples.row([
+                column.name.clone(),
+                group_digits(example.row),
+                example.ticker.clone(),
+                series.map_or_else(|| "-".to_owned(), |(period, regime)| format!("{period} {regime}")),
+                example.date.clone(),
+                to_seconds(&example.decided_at),
+                example.value.clone(),
+                example.outcome.as_str().to_owned(),
+                first_known,
+                example.known_then.clone().unwrap_or_else(|| "-".to_owned()),
+            ]);
+        }
+        text.push_str(&format!("\n{examples}"));
+    }
+    if !found.not_examined.is_empty() {
+        let names: Vec<&str> = found.not_examined.iter().map(String::as_str).collect();
+        let line = format!("not examined: {}", escape(&names.join(", ")));
+        text.push_str(&format!("\n{}\n", wrap(&line, 2, Some(COLUMNS))));
+    }
+    text
+}
+
+/// An instant of a record, without its fraction of a second.
+fn to_seconds(instant: &str) -> String {
+    instant.split('.').next().unwrap_or_default().replace('T', " ")
+}
