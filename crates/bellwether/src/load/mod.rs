@@ -21,6 +21,7 @@
 mod articles;
 mod batches;
 mod built;
+pub mod file;
 mod names;
 mod published;
 #[cfg(feature = "query")]
