@@ -23,6 +23,7 @@ mod batches;
 mod built;
 pub mod file;
 mod names;
+pub mod now;
 mod published;
 #[cfg(feature = "query")]
 pub mod query;
