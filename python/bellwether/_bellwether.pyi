@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any, Callable, final
 
-from ._values import ArrowStream, LoadOptions, Part, RunOptions, SkillOptions
+from ._values import ArrowStream, LoadOptions, Part, QuestionOptions, RunOptions, SkillOptions
 
 __all__ = [
     "Key",
     "Rows",
+    "__version__",
     "articles",
     "build",
     "check",
@@ -15,12 +16,14 @@ __all__ = [
     "datasets",
     "demo_prices",
     "diff",
+    "get",
     "load",
     "main",
     "quality",
     "query",
     "refuse_fork",
     "report",
+    "restore",
     "revisions",
     "run",
     "runs",
@@ -28,6 +31,8 @@ __all__ = [
     "skill",
     "tickers",
 ]
+
+__version__: str
 
 _Given = str | tuple[str, str]
 
@@ -39,6 +44,7 @@ class Rows:
     def count(self) -> int | None: ...
     def counted(self) -> int: ...
     def factor(self, part: Part, value: str, period: str | None, regime: str | None) -> Rows: ...
+    def head(self, count: int) -> Rows: ...
     def read(self) -> Rows: ...
     def text(self, count: int) -> list[list[str]]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -51,6 +57,10 @@ class Key:
 def load(
     dataset: _Given, folders: tuple[Path, Path], options: LoadOptions, part: Part
 ) -> tuple[Rows | None, list[tuple[str, Rows]], str]: ...
+def restore(stream: bytes) -> Rows: ...
+def get(
+    question: QuestionOptions, definition: _Given | None, demo: bool, key: Key | None, archive: Path | None
+) -> tuple[Rows, Rows | None]: ...
 def check(definition: _Given) -> str: ...
 def sectors(definition: _Given, key: Key | None) -> str: ...
 def tickers(definition: _Given, key: Key | None) -> str: ...
@@ -75,7 +85,7 @@ def quality(
 ) -> tuple[Rows, str]: ...
 def skill(
     subject: tuple[_Given | None, Path, Path, str | None], prices: list[Path] | ArrowStream | None, how: SkillOptions
-) -> tuple[Rows, str, str]: ...
+) -> tuple[Rows, list[Rows], str, str]: ...
 def demo_prices(today: str | None, seed: int | None) -> Rows: ...
 def diff(datasets: Path, before: str, after: str) -> tuple[Rows, str]: ...
 def query(subject: tuple[_Given, Path, Path, str | None], sql: str, as_of: str | None) -> Rows: ...
