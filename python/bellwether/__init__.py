@@ -4,7 +4,7 @@
 >>> summary = bw.run("demo", progress=False)
 >>> frame = bw.load("demo").to_polars()
 
-`run` fetches and publishes; `load` reads a published version, or builds one as of an instant from the archive without writing
+`get` asks a service now; `run` fetches and publishes; `load` reads a published version, or builds one as of an instant from the archive without writing
 a file. It returns an object with the Arrow C stream interface, which Polars, pandas, pyarrow and DuckDB read directly.
 """
 
@@ -27,6 +27,7 @@ from ._ask import (
     skill,
     tickers,
 )
+from ._bellwether import __version__
 from ._dataset import Dataset, load
 from ._errors import (
     BellwetherError,
@@ -42,9 +43,10 @@ from ._errors import (
     TemporaryError,
     UsageError,
 )
+from ._now import Now, get
 from ._progress import BellwetherWarning, Event
 from ._publish import Summary, build, run
-from ._table import Answer, Table
+from ._table import Answer, Skill, Table
 from ._typed import DefinitionDict
 from ._wide import Matrix, Wide
 
@@ -63,15 +65,18 @@ __all__ = [
     "Interrupted",
     "Matrix",
     "NotFoundError",
+    "Now",
     "Problem",
     "Report",
     "ServiceError",
+    "Skill",
     "StorageError",
     "Summary",
     "Table",
     "TemporaryError",
     "UsageError",
     "Wide",
+    "__version__",
     "articles",
     "audit_table",
     "build",
@@ -79,6 +84,7 @@ __all__ = [
     "datasets",
     "demo_prices",
     "diff",
+    "get",
     "history",
     "load",
     "quality",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from . import _bellwether, _dataset, _values
+from . import _bellwether, _dataset, _html, _values
 from ._dataset import Dataset
 from ._errors import UsageError
 from ._progress import BellwetherWarning
-from ._table import Answer, Table
+from ._table import Answer, Skill, Table
 from ._values import ArrowStream, Day, Definition, Include, Instant, Names, PathLike, Prices
 from ._wide import Wide
 
@@ -144,11 +145,11 @@ def skill(
     allow_missing: bool = False,
     data: PathLike | None = None,
     archive: PathLike | None = None,
-) -> Answer:
+) -> Skill:
     """Whether signals predicted: as they were published, and as they stand today.
 
     A row for each date, pair of period and regime, and state; one without a date for all of them. Rows of a feature of the
-    news have its name in `feature`. `totals` is what `bellwether audit skill --json` prints, without `version`. `prices` are a frame of Polars, pandas or pyarrow, or files; columns that are
+    news have its name in `feature`. `pairs`, `by_date`, `by_lag` and `features` are these rows as tables of their own. `totals` is what `bellwether audit skill --json` prints, without `version`. `prices` are a frame of Polars, pandas or pyarrow, or files; columns that are
     not `ticker`, `date` and `close` are named in `[prices]`. Default: the files of the definition; the demo has its own.
     With `after`, what was rewritten is that since an instant, and not since it was published.
     A backfilled signal is entered `lag` sessions after its date. `allow_missing` measures the others if more than a fifth
@@ -165,8 +166,8 @@ def skill(
         "lag": _values.sessions("lag", lag),
         "allow_missing": _values.flag("allow_missing", allow_missing),
     }
-    rows, totals, text = _bellwether.skill(subject, _values.prices("prices", prices), how)
-    return Answer(rows, json.loads(totals), text)
+    rows, parts, totals, text = _bellwether.skill(subject, _values.prices("prices", prices), how)
+    return Skill(rows, parts, json.loads(totals), text)
 
 
 def audit_table(
@@ -332,7 +333,7 @@ def runs(*, data: PathLike | None = None, archive: PathLike | None = None) -> Ta
 class Catalog(Table):
     """The published versions, oldest first. `datasets` returns it.
 
-    `len()` is their number, `in` looks for a dataset or a version of one, and `catalog["demo"]` or
+    `len()` is their number, iteration gives their names, `in` looks for a dataset or a version of one, and `catalog["demo"]` or
     `catalog["demo/20261120T213000Z-7f3a"]` loads it.
     """
 
@@ -345,6 +346,9 @@ class Catalog(Table):
     def __len__(self) -> int:
         return self._rows.count or 0
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._column("name"))
+
     def __contains__(self, name: object) -> bool:
         return name in self._names()
 
@@ -353,9 +357,11 @@ class Catalog(Table):
 
     def _names(self) -> list[str]:
         """The datasets, and the versions of each."""
-        columns = [self.columns.index(name) for name in ("dataset", "name")]
-        rows = [[row[column] for column in columns] for row in self._rows.text(len(self))]
-        return [*dict.fromkeys(dataset for dataset, _ in rows), *(name for _, name in rows)]
+        return [*dict.fromkeys(self._column("dataset")), *self]
+
+    def _column(self, name: str) -> list[str]:
+        column = self.columns.index(name)
+        return [row[column] for row in self._rows.text(len(self))]
 
     def _ipython_key_completions_(self) -> list[str]:
         return self._names()
@@ -390,6 +396,16 @@ class Report:
         self.name = name
         self.page = page
         self.text = text
+
+    @property
+    def figures(self) -> dict[str, str]:
+        """The plots of the page by name, each a drawing of its own as SVG.
+
+        >>> import bellwether as bw
+        >>> bw.report("demo").figures["tickers"][:4]
+        '<svg'
+        """
+        return _html.figures(self.page)
 
     def save(self, path: PathLike) -> None:
         """Writes the page to a file."""

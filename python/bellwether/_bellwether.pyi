@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Any, Callable, final
 
-from ._values import ArrowStream, LoadOptions, Part, RunOptions, SkillOptions, TableColumns
+from ._values import ArrowStream, LoadOptions, Part, QuestionOptions, RunOptions, SkillOptions, TableColumns
 
 __all__ = [
     "Key",
     "Rows",
+    "__version__",
     "articles",
     "audit_table",
     "build",
@@ -16,6 +17,7 @@ __all__ = [
     "datasets",
     "demo_prices",
     "diff",
+    "get",
     "history",
     "load",
     "main",
@@ -23,6 +25,7 @@ __all__ = [
     "query",
     "refuse_fork",
     "report",
+    "restore",
     "revisions",
     "run",
     "runs",
@@ -30,6 +33,8 @@ __all__ = [
     "skill",
     "tickers",
 ]
+
+__version__: str
 
 _Given = str | tuple[str, str]
 
@@ -43,6 +48,7 @@ class Rows:
     def factor(
         self, part: Part, value: str, pair_of: tuple[str | None, str | None], is_by_session: bool
     ) -> Rows: ...
+    def head(self, count: int) -> Rows: ...
     def read(self) -> Rows: ...
     def text(self, count: int) -> list[list[str]]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -55,6 +61,10 @@ class Key:
 def load(
     dataset: _Given, folders: tuple[Path, Path], options: LoadOptions, part: Part, prices: list[Path] | ArrowStream | None
 ) -> tuple[Rows | None, list[tuple[str, Rows]], str]: ...
+def restore(stream: bytes) -> Rows: ...
+def get(
+    question: QuestionOptions, definition: _Given | None, demo: bool, key: Key | None, archive: Path | None
+) -> tuple[Rows, Rows | None]: ...
 def check(definition: _Given) -> str: ...
 def sectors(definition: _Given, key: Key | None) -> str: ...
 def tickers(definition: _Given, key: Key | None) -> str: ...
@@ -79,7 +89,7 @@ def quality(
 ) -> tuple[Rows, str]: ...
 def skill(
     subject: tuple[_Given | None, Path, Path, str | None], prices: list[Path] | ArrowStream | None, how: SkillOptions
-) -> tuple[Rows, str, str]: ...
+) -> tuple[Rows, list[Rows], str, str]: ...
 def audit_table(
     table: list[Path] | ArrowStream,
     subject: tuple[_Given | None, Path, Path, str | None],

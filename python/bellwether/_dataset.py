@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _bellwether, _html, _table, _values
-from ._errors import UsageError
+from ._errors import BellwetherError, UsageError
 from ._progress import BellwetherWarning
 from ._table import Table, to_pandas, widened
 from ._values import Day, Definition, Include, Instant, Missing, Names, PathLike, Prices, Stamp, Vintage
@@ -174,7 +174,7 @@ class Dataset(Table):
     It has the Arrow C stream interface: `polars.DataFrame(dataset)`, `pyarrow.RecordBatchReader.from_stream(dataset)` or
     `duckdb.sql("from dataset")` read its rows batch by batch, so it may be larger than memory.
 
-    `len()` is the number of rows; that of a part, or of a dataset that is built while it is read, is counted by reading it.
+    A notebook shows its first rows. `len()` is the number of rows; that of a part, or of a dataset that is built while it is read, is counted by reading it.
     A pickle has the version and the selection, and no rows: another process on the same files reads them again.
     """
 
@@ -220,10 +220,37 @@ class Dataset(Table):
         """All rows as a frame of Polars, which reads a version that is one Parquet file by itself."""
         import polars
 
+        scan = self._scan()
+        if scan is None:
+            return super().to_polars()
+        try:
+            return widened(scan.collect())
+        except polars.exceptions.PolarsError:
+            # Our reader has better error messages.
+            return super().to_polars()
+
+    def lazy(self) -> pl.LazyFrame:
+        """The selected rows and columns as a lazy frame of Polars.
+
+        A version that is one Parquet file is scanned when the frame is collected; any other dataset is read now.
+
+        >>> import bellwether as bw
+        >>> bw.load("demo", tickers="XOM", columns=["date", "confidence"]).lazy().collect_schema().names()
+        ['date', 'confidence']
+        """
+        import polars
+
+        scan = self._scan()
+        return self.to_polars().lazy() if scan is None else scan.cast({polars.Int8: polars.Int64})
+
+    def _scan(self) -> pl.LazyFrame | None:
+        """A scan of the selected rows and columns; none unless they are in one Parquet file."""
+        import polars
+
         # Polars would wait for threads that are not there.
         _bellwether.refuse_fork()
         if self.path is None or not (file := self.path / f"{self.name.split('/')[0]}.parquet").is_file():
-            return super().to_polars()
+            return None
         # A path is never a pattern.
         rows = polars.scan_parquet(file, glob=False)
         names, part = self._identity["names"], self._part
@@ -240,11 +267,7 @@ class Dataset(Table):
             rows = rows.filter(date >= datetime.datetime.fromisoformat(start))
         if (end := part["end"]) is not None:
             rows = rows.filter(date < datetime.datetime.fromisoformat(end))
-        try:
-            return widened(rows.select(self.columns).collect())
-        except polars.exceptions.PolarsError:
-            # Our reader has better error messages.
-            return super().to_polars()
+        return rows.select(self.columns)
 
     def _is_part(self) -> bool:
         return any(value is not None for value in self._part.values())
@@ -340,12 +363,23 @@ class Dataset(Table):
         return f"Dataset {part}{self.name}: {part}{self._identity['rows']:,} rows{as_of}, {len(self.columns)} columns"
 
     def __repr__(self) -> str:
-        return f"<{self._title()}>"
+        try:
+            return super().__repr__()
+        except BellwetherError as error:
+            return f"{self._title()}\n{error}"
 
     def _repr_html_(self) -> str:
+        try:
+            rows = _html.table(self.columns, self._rows.text(self._shown))
+        except BellwetherError as error:
+            rows = f"<pre>{escape(str(error))}</pre>"
+        return self._facts_html() + rows
+
+    def _facts_html(self) -> str:
+        """What is known of it."""
         facts = self._identity.get("facts")
         if not facts or self._is_part():
-            return _html.section(self._title(), _html.facts([("columns", escape(", ".join(self.columns)))]))
+            return _html.section(self._title(), "")
         first, last = facts["dates"] or ("-", "-")
         rows = [
             ("rows", f"{self._identity['rows']:,}"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 
@@ -9,6 +10,9 @@ __all__: list[str] = []
 
 #: Sparklines, in pixels.
 _WIDTH, _HEIGHT = 240, 28
+
+#: The width of a plot that stands alone, in pixels.
+_PLOT = 720
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -53,6 +57,24 @@ def sparkline(values: Sequence[float | None], label: str, low: float | None = No
         f"aria-label='{escape(label, quote=True)}'><title>{escape(label)}</title>"
         f"<path d='{''.join(path)}' fill='none' stroke='currentColor' stroke-width='1.5'/></svg>"
     )
+
+
+def figures(page: str) -> dict[str, str]:
+    """The plots of a page by name, each a drawing that needs nothing else: with its size, and the style of the page."""
+    style = re.search(r"<style[^>]*>(.*?)</style>", page, re.DOTALL)
+    css = f"<style><![CDATA[{style[1]}]]></style>" if style else ""
+    found: dict[str, str] = {}
+    for start in re.finditer(r'<svg id="plot-([^"]+)" class="plot" width="100%"([^>]*)>', page):
+        # A chart has drawings in it: it ends where as many have ended as began.
+        depth, end = 1, start.end()
+        while depth:
+            tag = re.compile(r"<svg\b|</svg>").search(page, end)
+            if tag is None:
+                break
+            depth, end = depth + (1 if tag[0] == "<svg" else -1), tag.end()
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" width="{_PLOT}"{start[2]}>'
+        found[start[1]] = f"{head}{css}{page[start.end():end]}"
+    return found
 
 
 def align(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

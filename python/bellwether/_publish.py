@@ -123,6 +123,8 @@ def build(
 ) -> Summary:
     """Builds and publishes the dataset of a definition from the archive, offline, like `bellwether build`.
 
+    If the latest version has the same rows from the same runs, that is returned, and no further one is published.
+
     With `as_of`, `vintage` or `include`, the build is ad hoc: it is written to `datasets/NAME/builds/`. `as_of` is an instant, or
     the name of a version or of a run; `include="claimed"` counts what was imported, too. To read it without publishing, use `load`.
 

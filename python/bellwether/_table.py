@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from . import _html
+from . import _html, _values
 from ._bellwether import Rows
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["Answer", "Table"]
+__all__ = ["Answer", "Skill", "Table"]
 
 #: Rows in a repr.
 _SHOWN = 10
@@ -29,10 +30,11 @@ class Table:
     `pyarrow.RecordBatchReader.from_stream(table)`, `duckdb.sql("from table")`.
     """
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_rows", "_shown")
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Rows, shown: int = _SHOWN) -> None:
         self._rows = rows
+        self._shown = shown
 
     @property
     def columns(self) -> list[str]:
@@ -43,6 +45,11 @@ class Table:
     def types(self) -> dict[str, str]:
         """The columns and their types, in words."""
         return dict(self._rows.columns)
+
+    def head(self, count: int = _SHOWN) -> Table:
+        """The first rows, in memory. A notebook shows all of them."""
+        count = _values.count("count", count)
+        return Table(self._rows.head(count), count)
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars DataFrame."""
@@ -74,10 +81,10 @@ class Table:
         return f"{type(self).__name__}: {rows}{len(self.columns)} columns"
 
     def __repr__(self) -> str:
-        return f"{self._title()}\n{_html.align(self.columns, self._rows.text(_SHOWN))}"
+        return f"{self._title()}\n{_html.align(self.columns, self._rows.text(self._shown))}"
 
     def _repr_html_(self) -> str:
-        return _html.section(self._title(), _html.table(self.columns, self._rows.text(_SHOWN)))
+        return _html.section(self._title(), _html.table(self.columns, self._rows.text(self._shown)))
 
 
 class Answer(Table):
@@ -119,6 +126,28 @@ class Answer(Table):
         totals = [[name, value] for name, value in self._facts()]
         facts = _html.table(["", ""], totals) if totals else ""
         return facts + super()._repr_html_()
+
+
+class Skill(Answer):
+    """Whether signals predicted. `skill` returns it; its rows are those that the program writes.
+
+    The tables have the same rows by what they are of, each with the columns that they have.
+    """
+
+    __slots__ = ("by_date", "by_lag", "features", "pairs")
+
+    #: A row for each pair of period and regime, and state, over all dates.
+    pairs: Table
+    #: A row for each of their dates.
+    by_date: Table
+    #: A row for each number of sessions after which the returns begin.
+    by_lag: Table
+    #: A row for each feature of the news.
+    features: Table
+
+    def __init__(self, rows: Rows, parts: Sequence[Rows], totals: dict[str, Any], text: str) -> None:
+        super().__init__(rows, totals, text)
+        self.pairs, self.by_date, self.by_lag, self.features = map(Table, parts)
 
 
 def widened(frame: pl.DataFrame) -> pl.DataFrame:

@@ -27,6 +27,7 @@ __all__ = [
     "Part",
     "PathLike",
     "Prices",
+    "QuestionOptions",
     "RunOptions",
     "SkillOptions",
     "Stamp",
@@ -92,6 +93,16 @@ class LoadOptions(TypedDict):
     labels: list[str]
     lag: int | None
     stamp: str | None
+
+
+class QuestionOptions(TypedDict):
+    """What a service is asked now."""
+
+    tickers: list[str]
+    periods: list[str] | None
+    regimes: list[str] | None
+    last: str
+    news: bool
 
 
 class SkillOptions(TypedDict):
@@ -175,6 +186,14 @@ def names(argument: str, value: Names | None) -> list[str] | None:
     return [str.__str__(name) for name in listed]
 
 
+def needed_names(argument: str, value: Names) -> list[str]:
+    """One name, or several, at least one."""
+    found = names(argument, value)
+    if not found:
+        raise invalid(argument, value, "it names nothing", "use a name, or a list of names")
+    return found
+
+
 def instant(argument: str, value: Instant | None) -> str | None:
     """An instant."""
     value = _of_numpy(argument, value)
@@ -233,6 +252,13 @@ def whole(argument: str, value: int | None) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < 2**64:
         raise invalid(argument, value, "it is not a whole number", "use a number from 0 to 2**64 - 1")
+    return int(value)
+
+
+def count(argument: str, value: int) -> int:
+    """A number of rows."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < 2**63:
+        raise invalid(argument, value, "it is not a number of rows", "use a whole number, such as 20")
     return int(value)
 
 

@@ -175,7 +175,10 @@ pub(crate) fn pair(selection: &mut Selection, period: Option<&str>, regime: Opti
 }
 
 /// Values of a closed set.
-fn each<T: FromStr<Err = Unknown> + Ord>(argument: &str, texts: Option<&[String]>) -> Result<Option<BTreeSet<T>>> {
+pub(crate) fn each<T: FromStr<Err = Unknown> + Ord>(
+    argument: &str,
+    texts: Option<&[String]>,
+) -> Result<Option<BTreeSet<T>>> {
     texts.map(|texts| texts.iter().map(|text| service_value(argument, text)).collect()).transpose()
 }
 
@@ -185,7 +188,7 @@ pub(crate) fn service_value<T: FromStr<Err = Unknown>>(argument: &str, text: &st
 }
 
 /// A value of a closed set of definitions, whose refusal has the hint on a second line.
-fn definition_value<T: FromStr<Err = String>>(argument: &str, text: &str) -> Result<T> {
+pub(crate) fn definition_value<T: FromStr<Err = String>>(argument: &str, text: &str) -> Result<T> {
     text.parse().map_err(|refusal: String| {
         let (what, hint) = refusal.split_once('\n').unwrap_or((&refusal, "choose another one"));
         invalid(argument, text, what, hint)

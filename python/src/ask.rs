@@ -4,9 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, Date32Array, ListBuilder, RecordBatch, StringArray, StringBuilder, TimestampMicrosecondArray, UInt64Array,
+    Array as _, ArrayRef, AsArray as _, BooleanArray, Date32Array, ListBuilder, RecordBatch, StringArray,
+    StringBuilder, TimestampMicrosecondArray, UInt64Array,
 };
-use arrow::datatypes::{Date32Type, SchemaRef};
+use arrow::compute::{cast, filter};
+use arrow::datatypes::{DataType, Date32Type, SchemaRef};
+use arrow::error::ArrowError;
 use bellwether::archive::{ListedRun, RunListing};
 use bellwether::audit;
 use bellwether::audit::skill::WhenMissing;
@@ -144,14 +147,135 @@ pub(crate) struct HowSkill {
     allow_missing: bool,
 }
 
-/// Whether signals predicted: a row for each date, pair of period and regime, and state.
+/// The columns of the parts of an audit of skill, after those of a series.
+const OF_PAIRS: &[&str] = &[
+    "names",
+    "correlation",
+    "mean_return",
+    "buys",
+    "buy_hits",
+    "buy_excess",
+    "sells",
+    "sell_hits",
+    "sell_excess",
+    "confidents",
+    "confident_hits",
+    "confident_excess",
+    "spread",
+    "dates",
+    "horizon",
+    "windows",
+    "positive",
+    "standard_error",
+    "degrees_of_freedom",
+    "lower",
+    "upper",
+    "p",
+    "p_holm",
+    "p_benjamini_hochberg",
+    "disjoint_correlation",
+    "disjoint_p",
+    "flips",
+];
+const OF_DATES: &[&str] = &[
+    "date",
+    "names",
+    "correlation",
+    "mean_return",
+    "buys",
+    "buy_hits",
+    "buy_excess",
+    "sells",
+    "sell_hits",
+    "sell_excess",
+    "confidents",
+    "confident_hits",
+    "confident_excess",
+    "spread",
+];
+const OF_LAGS: &[&str] = &[
+    "lag",
+    "names",
+    "correlation",
+    "dates",
+    "horizon",
+    "windows",
+    "standard_error",
+    "degrees_of_freedom",
+    "lower",
+    "upper",
+    "p",
+];
+const OF_FEATURES: &[&str] = &[
+    "feature",
+    "names",
+    "correlation",
+    "dates",
+    "horizon",
+    "windows",
+    "positive",
+    "standard_error",
+    "degrees_of_freedom",
+    "lower",
+    "upper",
+    "p",
+    "p_holm",
+    "p_benjamini_hochberg",
+    "disjoint_correlation",
+    "disjoint_p",
+];
+
+/// The parts of an audit of skill, each with the columns that its rows have: of each pair and state over all dates, of its
+/// dates, of its lags, and of the features of the news.
+fn parts_of_skill(rows: &Rows) -> Result<Vec<Rows>> {
+    type Row<'a> = (bool, bool, Option<&'a str>);
+    let parts: [(&[&str], fn(Row<'_>) -> bool); 4] = [
+        (OF_PAIRS, |row| matches!(row, (false, false, None))),
+        (OF_DATES, |row| matches!(row, (false, true, None))),
+        (OF_LAGS, |row| matches!(row, (false, false, Some("lag")))),
+        (OF_FEATURES, |row| matches!(row, (true, false, None))),
+    ];
+    let part = |(columns, is_in): (&[&str], fn(Row<'_>) -> bool)| -> Result<Rows, ArrowError> {
+        let (none, mut found) = (RecordBatch::new_empty(audit::skill::schema()), Vec::new());
+        for batch in std::iter::once(&none).chain(rows.held()) {
+            let named = |name: &str| batch.column_by_name(name).expect("an audit of skill has the column");
+            let by = named("by").as_string::<i32>();
+            let taken = (0..batch.num_rows()).map(|row| {
+                is_in((
+                    named("feature").is_valid(row),
+                    named("date").is_valid(row),
+                    by.is_valid(row).then(|| by.value(row)),
+                ))
+            });
+            let taken: BooleanArray = taken.map(Some).collect();
+            let columns = ["period", "regime", "state"].iter().chain(columns).map(|name| {
+                let column = match *name {
+                    "lag" => cast_lags(named("group"), &taken)?,
+                    name => filter(named(name), &taken)?,
+                };
+                Ok((*name, column, true))
+            });
+            found.push(RecordBatch::try_from_iter_with_nullable(columns.collect::<Result<Vec<_>, ArrowError>>()?)?);
+        }
+        Ok(Rows::in_memory(found[0].schema(), found))
+    };
+    parts.into_iter().map(|it| part(it).map_err(Error::frame)).collect()
+}
+
+/// The lags of the rows that have one, as numbers.
+fn cast_lags(groups: &ArrayRef, taken: &BooleanArray) -> Result<ArrayRef, ArrowError> {
+    cast(&filter(groups, taken)?, &DataType::Int64)
+}
+
+/// Whether signals predicted: a row for each date, pair of period and regime, and state; the parts of these rows; what it
+/// comes to as JSON, and in words.
 #[pyfunction]
 pub(crate) fn skill(
     py: Python<'_>,
     subject: AuditTarget,
     prices: Option<PriceArgument<'_>>,
     how: HowSkill,
-) -> PyResult<(Rows, String, String)> {
+) -> PyResult<(Rows, Vec<Rows>, String, String)> {
     let prices = price_input(prices)?;
     let when_missing = if how.allow_missing { WhenMissing::Allow } else { WhenMissing::Refuse };
     let options = SkillOptions {
@@ -167,7 +291,8 @@ pub(crate) fn skill(
         let of = AuditOptions { archive: &subject.2, service: None, plan: plan.as_ref(), as_of, control: &control };
         let (rows, found) = gather(audit::skill::schema(), |deliver| audit_skill(of, &options, deliver))?;
         let text = bellwether_cli::skill_in_words(&found);
-        Ok((rows, serde_json::to_string(&found).expect("it is text"), text))
+        let parts = parts_of_skill(&rows)?;
+        Ok((rows, parts, serde_json::to_string(&found).expect("it is text"), text))
     })
 }
 

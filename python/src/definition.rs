@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bellwether::definition::{DefinitionFile, path_of};
+use bellwether::definition::{DefinitionFile, find, path_of};
 use bellwether::error::{Error, ErrorKind, Result};
 use bellwether::export::latest;
 use bellwether::plan::Plan;
@@ -27,8 +27,14 @@ pub(crate) enum DefinitionArgument {
 impl DefinitionArgument {
     /// Its plan.
     pub(crate) fn plan(&self) -> Result<Plan> {
+        Plan::of(self.file()?)
+    }
+
+    /// Its text, and where that is from.
+    pub(crate) fn file(&self) -> Result<DefinitionFile> {
+        let project = Project::find()?;
         match self {
-            Self::Named(name) => Plan::find(name, &Project::find()?),
+            Self::Named(name) => Ok(find(name, &project.definitions())?.below(project.root())),
             Self::Written(name, text) => {
                 let unnamed = || {
                     let what = format!("a definition cannot be named `{name}`");
@@ -38,7 +44,7 @@ impl DefinitionArgument {
                     return Err(unnamed());
                 }
                 let found = DefinitionFile::new(PathBuf::from(format!("{name}.toml")), text.clone());
-                Plan::of(found.map_err(|_| unnamed())?.below(Project::find()?.root()))
+                Ok(found.map_err(|_| unnamed())?.below(project.root()))
             }
         }
     }

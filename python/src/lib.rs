@@ -10,6 +10,7 @@ mod definition;
 mod events;
 mod fault;
 mod load;
+mod now;
 mod program;
 mod publish;
 mod rows;
@@ -20,6 +21,10 @@ mod supervise;
 #[pyo3::pymodule]
 mod _bellwether {
     #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "Python calls it so")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
     use super::ask::{
         articles, audit_table, datasets, demo_prices, diff, history, quality, query, report, revisions, runs, sectors,
         skill, tickers,
@@ -29,11 +34,13 @@ mod _bellwether {
     #[pymodule_export]
     use super::load::load;
     #[pymodule_export]
+    use super::now::get;
+    #[pymodule_export]
     use super::program::main;
     #[pymodule_export]
     use super::publish::{Key, build, run};
     #[pymodule_export]
-    use super::rows::Rows;
+    use super::rows::{Rows, restore};
     #[pymodule_export]
     use super::supervise::refuse_fork;
 }

@@ -9,7 +9,9 @@ use bellwether::error::{Error, Result};
 use bellwether::key::ApiKey;
 use bellwether::key::source::KeySource;
 use bellwether::plan::{Plan, Source};
-use bellwether::run::{BuildOptions, Control, Event, Interrupted, Options, WhenHeld, store_of_environment};
+use bellwether::run::{
+    BuildOptions, Control, Event, Interrupted, Options, WhenHeld, WhenUnchanged, store_of_environment,
+};
 use bellwether::time::Clock;
 use chrono::{NaiveTime, TimeDelta};
 use pyo3::prelude::*;
@@ -117,7 +119,8 @@ pub(crate) fn build(
             state.find(definition.plan_or_published(&folders.0)?, (&folders.0, &folders.1), stop)?;
         note.iter().for_each(|message| control.observe(Event::Warning { message }));
         let store = store_of_environment()?;
-        let options = BuildOptions { archive: folders.1, clock: Clock::System, ad_hoc, store, control };
+        let when_unchanged = WhenUnchanged::Return;
+        let options = BuildOptions { ad_hoc, when_unchanged, store, control, ..BuildOptions::new(folders.1) };
         block_on(bellwether::run::build(plan, folders.0, options))
     })?;
     Ok((json(&summary), summary.to_string()))

@@ -8,13 +8,15 @@ use arrow::datatypes::{Schema, SchemaRef, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::ffi::FFI_ArrowSchema;
 use arrow::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow::ipc::reader::StreamReader;
+use arrow::ipc::writer::StreamWriter;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
 use bellwether::load::{Dataset, Selection};
 use bellwether::plan::Column;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyBytes, PyCapsule};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{Part, pair};
@@ -43,6 +45,14 @@ impl Rows {
     /// Rows in memory.
     pub(crate) fn in_memory(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
         Self { schema, source: Source::Held(batches.into()) }
+    }
+
+    /// The rows that are in memory.
+    pub(crate) fn held(&self) -> &[RecordBatch] {
+        match &self.source {
+            Source::Held(batches) => batches,
+            Source::Dataset(_) => &[],
+        }
     }
 
     /// The rows of a dataset.
@@ -136,22 +146,42 @@ impl Rows {
         Ok(Self::in_memory(Arc::clone(&self.schema), batches))
     }
 
-    /// The first rows, as texts.
-    fn text(&self, py: Python<'_>, count: usize) -> PyResult<Vec<Vec<String>>> {
+    /// The first rows, in memory.
+    fn head(&self, py: Python<'_>, count: usize) -> PyResult<Self> {
         let (source, schema) = (self.source.clone(), Arc::clone(&self.schema));
         supervise::quietly(py, move |stop| {
-            let mut lines = Vec::new();
+            let (mut batches, mut missing) = (Vec::new(), count);
             for batch in source.reader(&schema, stop)? {
                 let batch = batch.map_err(Error::of_stream)?;
-                lines.extend(
-                    texts(&batch.slice(0, batch.num_rows().min(count - lines.len()))).map_err(Error::of_stream)?,
-                );
-                if lines.len() == count {
+                let taken = batch.slice(0, batch.num_rows().min(missing));
+                missing -= taken.num_rows();
+                batches.push(taken);
+                if missing == 0 {
                     break;
                 }
             }
-            Ok(lines)
+            Ok(Self::in_memory(schema, batches))
         })
+    }
+
+    /// The first rows, as texts.
+    fn text(&self, py: Python<'_>, count: usize) -> PyResult<Vec<Vec<String>>> {
+        let head = self.head(py, count)?;
+        let lines = head.held().iter().map(texts).collect::<Result<Vec<_>, _>>();
+        lines.map(|lines| lines.concat()).map_err(|error| fault::exception(py, &Error::of_stream(error)))
+    }
+
+    /// A pickle has the rows, as a stream of Arrow.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let rows = self.read(py)?;
+        let stream = || -> Result<Vec<u8>, ArrowError> {
+            let mut writer = StreamWriter::try_new(Vec::new(), &rows.schema)?;
+            rows.held().iter().try_for_each(|batch| writer.write(batch))?;
+            writer.into_inner()
+        };
+        let stream = stream().map_err(|error| fault::exception(py, &Error::of_stream(error)))?;
+        let restore = py.import("bellwether._bellwether")?.getattr("restore")?;
+        Ok((restore, (PyBytes::new(py, &stream),)))
     }
 
     /// The rows as a stream. A consumer may ask for another schema; the protocol lets a producer keep its
@@ -177,6 +207,16 @@ impl Rows {
         let schema = schema.map_err(|error| PyValueError::new_err(error.to_string()))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
+}
+
+/// The rows of a pickle.
+#[pyfunction]
+pub(crate) fn restore(py: Python<'_>, stream: &[u8]) -> PyResult<Rows> {
+    let rows = || -> Result<Rows, ArrowError> {
+        let reader = StreamReader::try_new(stream, None)?;
+        Ok(Rows::in_memory(reader.schema(), reader.collect::<Result<_, _>>()?))
+    };
+    rows().map_err(|error| fault::exception(py, &Error::of_stream(error)))
 }
 
 /// All rows of an object with the Arrow C stream interface.

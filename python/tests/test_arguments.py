@@ -78,6 +78,11 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "date": DAYS,
     "decided_at": TEXTS,
     "at": [("noon", "`noon` is not a time of day"), (5, "it is not text")],
+    "last": [("soon", "`soon` is not a time"), (5, "it is not text"), (None, "it is not text")],
+    "news": [(1, "it is neither true nor false"), (None, "it is neither true nor false")],
+    "demo": [(1, "it is neither true nor false"), (None, "it is neither true nor false")],
+    "keep": [(1, "it is neither true nor false"), (None, "it is neither true nor false")],
+    "count": [(-1, "it is not a number of rows"), (1.5, "it is not a number of rows"), (True, "it is not a number")],
     "allow_missing": [(1, "it is neither true nor false"), (None, "it is neither true nor false")],
 }
 #: Arguments of one function that mean something else there.
@@ -86,7 +91,7 @@ TEXTS_OF = {("audit_table", "date"), ("diff", "dataset"), ("diff", "after"), ("r
 
 def _functions() -> dict[str, Callable[..., object]]:
     functions = {name: value for name in bw.__all__ if inspect.isfunction(value := getattr(bw, name))}
-    return {**functions, "factor": bw.Dataset.factor, "save": bw.Report.save}
+    return {**functions, "factor": bw.Dataset.factor, "head": bw.Dataset.head, "save": bw.Report.save}
 
 
 def _arguments() -> list[tuple[str, str, Any, str]]:
@@ -105,6 +110,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "diff": {"dataset": "demo", "before": "latest"},
     "factor": {"value": "confidence"},
     **{name: {"definition": "demo"} for name in ("check", "articles", "history", "run", "build", "sectors", "skill", "tickers")},
+    "get": {"tickers": "XOM"},
     "load": {"dataset": "demo"},
     "audit_table": {"table": "own.csv", "definition": "demo"},
     "query": {"definition": "demo", "sql": "select 1 as one"},
@@ -114,8 +120,8 @@ NEEDED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(("name", "argument", "value", "said"), _arguments(), ids=str)
 def test_every_argument_is_refused_by_name(published: Path, name: str, argument: str, value: Any, said: str) -> None:
     call = _functions()[name]
-    if name == "factor":
-        call = bw.load("demo").factor
+    if name in ("factor", "head"):
+        call = getattr(bw.load("demo"), name)
     if name == "save":
         call = bw.report("demo").save
     with pytest.raises(bw.UsageError) as caught:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import datetime
 import io
 import json
+import pickle
+import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import polars as pl
 import polars.testing
@@ -284,6 +287,62 @@ def test_a_report_is_a_page_for_a_notebook_and_a_file(two_days: Path, tmp_path: 
     assert "tickers" in report.text
 
 
+def test_the_figures_of_a_report_are_drawings_of_their_own(two_days: Path) -> None:
+    report = bw.report("demo")
+    assert list(report.figures) == re.findall(r'<svg id="plot-([^"]+)"', report.page)
+    assert {"tickers", "confidence"} <= set(report.figures)
+    for name, figure in report.figures.items():
+        root = ElementTree.fromstring(figure)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg" and root.attrib["aria-label"], name
+        assert float(root.attrib["width"]) > 0 and float(root.attrib["height"]) > 0, name
+        marks = root.findall(".//{*}rect") + root.findall(".//{*}polyline") + root.findall(".//{*}line")
+        assert marks and "--ink" in root.findtext("{*}style", ""), name
+
+
+def test_the_tables_of_skill_are_its_rows_and_its_totals(two_days: Path) -> None:
+    found = bw.skill("demo")
+    rows = found.to_polars()
+    signals = rows.filter(pl.col("feature").is_null())
+    of_all = signals.filter(pl.col("date").is_null() & pl.col("by").is_null())
+    for table, expected in [
+        (found.pairs, of_all),
+        (found.by_date, signals.filter(pl.col("date").is_not_null())),
+        (found.by_lag, signals.filter(by="lag").with_columns(lag=pl.col("group").cast(pl.Int64))),
+        (found.features, rows.filter(pl.col("feature").is_not_null() & pl.col("date").is_null() & pl.col("by").is_null())),
+    ]:
+        assert table.columns[:3] == ["period", "regime", "state"]
+        polars.testing.assert_frame_equal(table.to_polars(), expected.select(table.columns))
+        # What a table leaves out, none of its rows has, but for what says which rows they are.
+        left_out = expected.drop(*table.columns, "by", "group", "feature", "date", strict=False)
+        assert all(column.null_count() == len(column) for column in left_out), left_out.columns
+    by_pair = {(pair["period"], pair["regime"], measure["state"]): measure for pair in found.totals["pairs"] for measure in pair["measures"]}
+    assert {row[:3]: row[3] for row in found.pairs.to_polars().select("period", "regime", "state", "correlation").rows()} == {
+        key: measure["ranks"]["correlation"] if "ranks" in measure else measure["correlation"] for key, measure in by_pair.items()
+    }
+    assert found.by_lag.to_polars().height > 0 and found.features.to_polars().height > 0
+
+
+def test_every_answer_can_be_pickled(two_days: Path) -> None:
+    version = bw.datasets().to_polars()["version"][0]
+    answers = [
+        *(bw.runs(), bw.datasets(), bw.articles("demo", tickers="XOM"), bw.demo_prices(), bw.revisions("demo"), bw.quality("demo")),
+        *(bw.skill("demo"), bw.diff("demo", version), bw.query("demo", "select * from dataset limit 3"), bw.load("demo").head(3)),
+        bw.load("demo", layout="wide")["5d-bull/confidence"],
+    ]
+    for answer in answers:
+        found = pickle.loads(pickle.dumps(answer))
+        assert type(found) is type(answer) and repr(found).splitlines()[1:] == repr(answer).splitlines()[1:]
+        polars.testing.assert_frame_equal(found.to_polars(), answer.to_polars())
+        assert getattr(found, "totals", None) == getattr(answer, "totals", None)
+    skill = pickle.loads(pickle.dumps(answers[6]))
+    assert skill.pairs.to_polars().equals(answers[6].pairs.to_polars())
+    report = bw.report("demo")
+    found = pickle.loads(pickle.dumps(report))
+    assert (found.name, found.page, found.text) == (report.name, report.page, report.text)
+    summary = bw.build("demo", progress=False)
+    assert dict(pickle.loads(pickle.dumps(summary))) == dict(summary)
+
+
 def test_html_in_notebooks_is_escaped(two_days: Path) -> None:
     evil = "<script>alert(1)</script>"
     from bellwether import _html
@@ -298,7 +357,7 @@ def test_html_in_notebooks_is_escaped(two_days: Path) -> None:
 
 
 def test_reprs_are_short_and_show_numbers(two_days: Path) -> None:
-    assert repr(bw.load("demo")).count("\n") == 0
+    assert repr(bw.load("demo")).count("\n") == 1 + 10
     assert "rows" in repr(bw.load("demo")) and "demo/" in repr(bw.load("demo"))
     html = bw.load("demo")._repr_html_()
     assert html.count("<svg") == 1 and "tickers" in html

@@ -176,6 +176,56 @@ def test_every_result_can_be_read_again(published: Path) -> None:
         assert len(heights) == 1 and heights != {0}
 
 
+def test_a_dataset_shows_its_first_rows(published: Path) -> None:
+    for dataset in (bw.load("demo", tickers="XOM"), bw.load("demo", tickers="XOM", as_of="2026-11-20")):
+        frame = dataset.to_polars()
+        head = dataset.head(3)
+        polars.testing.assert_frame_equal(_plain(head.to_polars()), _plain(frame.head(3)))
+        assert repr(head).splitlines()[0].startswith("Table: 3 rows")
+        lines = repr(dataset).splitlines()
+        assert lines[1].split() == dataset.columns and len(lines) == 2 + 10
+        assert lines[2:5] == repr(dataset.head(10)).splitlines()[2:5]
+        shown = dataset._repr_html_()
+        assert shown.count("<tr>") >= 1 + 10 and f"<td>{frame['confidence'][0]}" in shown
+        assert len(repr(dataset.head(25)).splitlines()) == 2 + 25
+        assert dataset.head(0).to_polars().height == 0 and len(repr(dataset.head()).splitlines()) == 2 + 10
+    assert bw.load("demo").head(10**9).to_polars().height == len(bw.load("demo"))
+
+
+def test_a_lazy_frame_keeps_the_selection_and_the_columns(published: Path) -> None:
+    part = {"tickers": ["XOM", "CVX"], "periods": "5d", "start": "2026-03-01", "end": "2026-06-01"}
+    for options in ({}, part, {**part, "columns": ["date", "confidence"]}):
+        dataset = bw.load("demo", **options)
+        lazy = dataset.lazy()
+        assert isinstance(lazy, pl.LazyFrame) and lazy.collect_schema().names() == dataset.columns
+        polars.testing.assert_frame_equal(_plain(lazy.collect()), _plain(dataset.to_polars()))
+        assert "SCAN" in lazy.explain() and "demo.parquet" in lazy.explain()
+        built = bw.load("demo", as_of="2026-11-20", **options).lazy()
+        polars.testing.assert_frame_equal(_plain(built.collect()), _plain(lazy.select(dataset.columns).collect()))
+    confident = bw.load("demo").lazy().filter(pl.col("confidence") > 0.6).select(pl.len()).collect().item()
+    assert confident == bw.load("demo").to_polars().filter(pl.col("confidence") > 0.6).height > 0
+
+
+def test_a_version_that_was_removed_says_so_with_the_remedy(place: Path) -> None:
+    definition = {"name": "few", **DEFINITION, "output": {"keep": 1}}
+    first = bw.run(definition, today="2026-11-19", progress=False).load()
+    expected = first.to_polars()
+    reference = first.name
+    bw.run(definition, today="2026-11-20", progress=False)
+    assert not first.path.exists()
+    for read in (first.to_polars, first.to_pandas, lambda: first.head(3), lambda: first.lazy().collect()):
+        with pytest.raises(bw.NotFoundError, match="is gone: .* was removed since it was opened") as caught:
+            read()
+    assert "was removed" in repr(first) and "was removed" in first._repr_html_()
+    with pytest.raises(bw.NotFoundError, match=f"no version `{reference}`") as other:
+        bw.load(reference)
+    for error in (caught.value, other.value):
+        assert "`keep` in `[output]` says how many versions stay" in str(error.hint)
+        assert str(error.hint).endswith("what was known then is there as of 2026-11-19T12:00:01Z")
+    again = bw.load("few", as_of="2026-11-19T12:00:01Z").to_polars()
+    polars.testing.assert_frame_equal(_plain(again), _plain(expected))
+
+
 def test_two_streams_of_one_dataset_do_not_disturb_each_other(published: Path) -> None:
     dataset = bw.load("demo")
     one, other = (pa.RecordBatchReader.from_stream(dataset) for _ in range(2))
@@ -309,6 +359,8 @@ def test_a_catalog_knows_its_datasets_and_versions_and_loads_them(published: Pat
     with pytest.raises(bw.NotFoundError):
         catalog["other"]
     assert catalog._ipython_key_completions_() == ["demo", f"demo/{version}"]
+    assert list(catalog) == [f"demo/{version}"] and [catalog[name].name for name in catalog] == list(catalog)
+    assert pl.DataFrame(catalog).equals(catalog.to_polars()) and pa.table(catalog).num_rows == 1
 
 
 def test_the_length_of_a_dataset_is_its_number_of_rows(published: Path) -> None:

@@ -25,6 +25,33 @@ SIGNALS = {"sectors": ["energy"], "periods": ["5d"]}
 KEY = "a-key-that-nobody-may-see-4711"
 
 
+def test_an_unchanged_build_publishes_no_further_version(place: Path) -> None:
+    first = bw.run("demo", today="2026-11-19", progress=False)
+    # The run is the newest, and so is its version.
+    for _ in range(7):
+        again = bw.build("demo", progress=False)
+        assert again.path == first.path and again.rows == first.rows and again["content"] == first["content"]
+        assert "already built and unchanged since" in again.notes
+    assert list(bw.datasets()) == [f"demo/{first.path.name}"]
+    # Something new is a version: another definition, another run, or the old definition again.
+    file = place / "pipelines/demo.toml"
+    text = file.read_text()
+    file.write_text(text + 'filter.tickers = ["XOM"]\n')
+    narrow = bw.build("demo", progress=False)
+    assert narrow.path != first.path and narrow.rows < first.rows
+    file.write_text(text)
+    back = bw.build("demo", progress=False)
+    assert back.path not in (first.path, narrow.path) and back.rows == first.rows
+    bw.run("demo", today="2026-11-20", progress=False)
+    assert len(bw.datasets()) == 4
+    # A file that somebody changed is written again.
+    damaged = bw.load("demo").path / "demo.parquet"
+    damaged.unlink()
+    damaged.write_bytes(b"edited")
+    mended = bw.build("demo", progress=False)
+    assert mended.path != damaged.parent and len(mended.load()) == mended.rows
+
+
 def test_a_run_publishes_and_returns_a_summary(place: Path) -> None:
     summary = bw.run("demo", progress=False, today="2026-11-20")
     assert summary.rows == summary.load().to_polars().height

@@ -17,7 +17,6 @@ use bellwether::run::{self, AsOf, BuildOptions, Control, FetchItem, Past, PastQu
 #[cfg(feature = "spark")]
 use bellwether::spark::TOKEN;
 use bellwether::text::human::{bytes, count_of};
-use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -193,7 +192,7 @@ impl Build {
         log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
         let built = interruptible(async |stop| {
             let control = Control { observer, stop };
-            let options = BuildOptions { archive, clock: Clock::System, ad_hoc, store, control };
+            let options = BuildOptions { ad_hoc, store, control, ..BuildOptions::new(archive) };
             match to {
                 Target::Version => {
                     let summary = run::build(plan, data, options).await?;
@@ -248,7 +247,7 @@ impl Build {
         log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
         let summary = interruptible(async |stop| {
             let control = Control { observer, stop };
-            let build = BuildOptions { archive, clock: Clock::System, ad_hoc, store, control };
+            let build = BuildOptions { ad_hoc, store, control, ..BuildOptions::new(archive) };
             run::build_on_cluster(plan, ClusterOptions { engine, output, data, build }).await
         });
         self.report(Some(Built::Version(Box::new(summary.map_err(Failure::of_run)?))), recording)

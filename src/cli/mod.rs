@@ -13,6 +13,7 @@ mod doctor;
 mod document;
 mod folders;
 mod forget;
+mod get;
 mod help;
 mod import;
 mod include;
@@ -94,6 +95,7 @@ enum Command {
     Doctor(doctor::Doctor),
     Run(run::Run),
     Build(build::Build),
+    Get(get::Get),
     Show(show::Show),
     Query(query::Query),
     Report(report::Report),
@@ -122,6 +124,7 @@ impl Command {
             Self::Doctor(command) => command.execute(project),
             Self::Run(command) => command.execute(project),
             Self::Build(command) => command.execute(project),
+            Self::Get(command) => command.execute(project),
             Self::Show(command) => command.execute(project),
             Self::Query(command) => command.execute(project),
             Self::Report(command) => command.execute(project),

@@ -109,9 +109,23 @@ impl RowsTo {
     }
 
     /// Whether the rows are written to a file, or to standard output.
-    #[cfg(feature = "query")]
     pub(super) fn is_file(&self) -> bool {
         self.output.is_some()
+    }
+
+    /// The file of the rows, `-` for standard output.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.output.as_deref()
+    }
+
+    /// Where further rows go: to a file beside the other one, `x.news.parquet` beside `x.parquet`.
+    pub(super) fn beside(&self, what: &str) -> Self {
+        let beside = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let (stem, ending) = name.split_once('.').unwrap_or((&name, ""));
+            path.with_file_name(format!("{stem}.{what}.{ending}"))
+        };
+        Self { output: self.output.as_ref().map(beside), ..self.clone() }
     }
 
     /// Computes an answer, and writes the rows that it delivers if they are wanted.

@@ -77,7 +77,7 @@ impl Demo {
 
     fn build(&self, ad_hoc: AdHoc, at: At) -> Result<Summary> {
         let (archive, clock) = (self.place.file("output/archive"), Clock::System);
-        let options = BuildOptions { archive, clock, ad_hoc, store: None, control: control(at) };
+        let options = BuildOptions { clock, ad_hoc, control: control(at), ..BuildOptions::new(archive) };
         self.runtime.block_on(run::build(self.plan(), self.place.file("output"), options))
     }
 }

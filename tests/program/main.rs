@@ -29,6 +29,7 @@ mod engines;
 mod faults;
 mod flushes;
 mod forgets;
+mod get;
 mod giants;
 mod help;
 mod hostile;

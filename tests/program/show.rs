@@ -9,7 +9,10 @@ use arrow::datatypes::{DataType, Float64Type};
 use serde_json::Value;
 
 use crate::support::program::{Outcome, Place};
+use crate::support::python::check;
 use crate::support::rows::{read, sealed_run};
+use crate::support::terminal::Window;
+use crate::support::tools::PYTHON;
 
 /// A definition of some tickers of the demo.
 fn define(place: &Place, name: &str, tickers: &str, rest: &str) {
@@ -133,4 +136,80 @@ fn null_is_empty_in_csv_and_null_in_json_and_a_closed_pipe_is_no_failure() {
         let closed = Outcome::of(&mut command).expect_success();
         assert_eq!((closed.stdout.len(), &*closed.stderr), (1, ""), "{format}");
     }
+}
+
+#[test]
+fn any_file_of_rows_is_shown_with_what_else_opens_it() {
+    let place = Place::new();
+    define(&place, "it", "\"NEE\"", "[output]\nformat = [\"parquet\", \"csv\", \"csv.gz\", \"csv.zst\", \"arrow\"]\n");
+    place.run(["run", "it", "-q"]).expect_success();
+    let version = show_text(&place, &["it", "--columns", "ticker,date,signal,confidence", "--tail", "7"]);
+    let folder = place.file("output/datasets/it/latest");
+    for (ending, others) in [
+        ("parquet", "`tw it.parquet` and `duckdb -c \"from 'it.parquet'\"` open it as well\n"),
+        ("csv", "`tw it.csv` and `duckdb -c \"from 'it.csv'\"` open it as well\n"),
+        ("csv.gz", "`duckdb -c \"from 'it.csv.gz'\"` opens it as well\n"),
+        ("csv.zst", "`duckdb -c \"from 'it.csv.zst'\"` opens it as well\n"),
+        ("arrow", "`tw it.arrow` opens it as well\n"),
+    ] {
+        let name = format!("it.{ending}");
+        fs::copy(folder.join(&name), place.file(&name)).expect("a file");
+        let some = ["--columns", "ticker,date,signal,confidence", "--tail", "7"];
+        let shown = show_text(&place, &[&[&*name], &some[..]].concat());
+        assert_eq!(shown, version.clone() + others, "{name}");
+        let part = ["--ticker", "NEE", "--from", "2026-11-02", "--format", "csv"];
+        let part = |name: &str| show_text(&place, &[&[name], &part[..], &["--columns", "date,confidence"]].concat());
+        assert_eq!(part(&name), part("it"), "{name}");
+        let refused = place.run(["show", &name, "--as-of", "2026-11-02"]).failed_with(2).stderr;
+        assert!(refused.starts_with("error: a file has no past"), "{refused}");
+    }
+    fs::write(place.file("it's \"odd\".csv"), "a,b\n1,x\n").expect("a file");
+    let expected = "a  b\n1  x\n`tw` and `duckdb` open it as well\n";
+    assert_eq!(show_text(&place, &["it's \"odd\".csv"]), expected);
+    let refused = place.run(["show", "none.parquet"]).failed_with(1).stderr;
+    assert!(refused.contains("`none.parquet`") && refused.contains("No such file"), "{refused}");
+    fs::write(place.file("bad.parquet"), "PAR1 and no more").expect("a file");
+    let refused = place.run(["show", "bad.parquet"]).failed_with(1).stderr;
+    assert!(refused.starts_with("error: cannot read rows from `bad.parquet`\n  because: "), "{refused}");
+    fs::write(place.file("rows.txt"), "a\n1\n").expect("a file");
+    let refused = place.run(["show", "rows.txt"]).failed_with(2).stderr;
+    assert!(refused.starts_with("error: cannot tell the format of `rows.txt`"), "{refused}");
+    fs::write(place.file("odd.csv"), "date,ticker\nsoon,XOM\n").expect("a file");
+    let refused = place.run(["show", "odd.csv", "--from", "2026-01-01"]).failed_with(2).stderr;
+    assert!(refused.starts_with("error: cannot select dates: the column `date` of `odd.csv` has none"), "{refused}");
+}
+
+#[test]
+fn files_of_polars_pandas_and_arrow_are_shown_as_they_are() {
+    let place = Place::new();
+    check("check_files.py", [place.path()]);
+    for name in ["polars.parquet", "pandas.parquet", "stream.arrow", "file.arrow", "plain.csv"] {
+        let shown = show_text(&place, &[name, "--format", "csv"]);
+        let expected = fs::read_to_string(place.file(&format!("{name}.expected"))).expect("what it has");
+        assert_eq!(shown, expected, "{name}");
+        let some = objects(&show_text(&place, &[name, "--ticker", "CVX", "--from", "2026-11-02", "--format", "json"]));
+        assert!(some.len() == 1 && some[0]["ticker"] == "CVX" && some[0]["count"] == 3, "{name}: {some:?}");
+    }
+    let nested = show_text(&place, &["nested.parquet"]);
+    assert!(nested.starts_with("list    big\n[1, 2]  18446744073709551615\nnull    null\n"), "{nested}");
+}
+
+#[test]
+fn headlines_use_the_width_that_there_is() {
+    if !PYTHON.is_there() {
+        return;
+    }
+    let place = Place::new();
+    let title = "The quick brown fox jumps over the lazy dog and runs away from here at once";
+    fs::write(place.file("x.csv"), format!("ticker,title,score\nXOM,{title},0.5\n")).expect("a file");
+    // A gap of two follows the ticker and the title.
+    let lines = |width: usize| Window::of(&width.to_string()).run(&place, ["show", "x.csv"]).lines;
+    let room = |width: usize| width - "ticker".len() - "score".len() - 4;
+    for width in [60, 70, 80] {
+        let shortened: String = title.chars().take(room(width) - 1).chain(['…']).collect();
+        assert_eq!(lines(width)[1], format!("XOM     {shortened}    0.5"), "{width}");
+    }
+    assert_eq!(lines(100)[1], format!("XOM     {title}    0.5"));
+    let shortened: String = title.chars().take(39).chain(['…']).collect();
+    assert!(show_text(&place, &["x.csv"]).contains(&format!("XOM     {shortened}    0.5\n")), "no terminal");
 }

@@ -1,12 +1,15 @@
-//! `bellwether show`: some rows of a dataset, as a table, CSV or JSON.
+//! `bellwether show`: some rows of a dataset or of a file, as a table, CSV or JSON.
 
 mod pick;
 mod subject;
 mod table;
 
+use std::path::Path;
+
 use arrow::array::RecordBatch;
 use bellwether::error::Error;
 use bellwether::export::{Coding, Destination, RowEncoding, RowFormat, RowOutput};
+use bellwether::load::file::names_file;
 use bellwether::load::{Dataset, Selection};
 use bellwether::plan::{Added, Claims};
 use bellwether::project::Project;
@@ -25,7 +28,7 @@ use super::typed::{as_of, day, one_of, usage};
 use super::wanted::WantedRows;
 use pick::{head, sample, tail};
 use subject::{Matrix, ShownRows};
-use table::{ColumnOption, table};
+pub(super) use table::{ColumnOption, table};
 
 /// The default number of rows.
 const ROWS: usize = 10;
@@ -33,10 +36,10 @@ const ROWS: usize = 10;
 /// The default number of values of a history.
 const VALUES: usize = 100;
 
-/// Print rows of a dataset: the first, the last, or a sample.
+/// Print rows of a dataset or a file: the first, the last, or a sample.
 ///
-/// A table is for reading: numbers have six decimals, long texts are shortened, and a terminal shows the first columns that
-/// fit. `--format` has the values as they are. Of a wide dataset, one matrix is printed: `--period`, `--regime` and
+/// A table is for reading: numbers have six decimals, long texts are shortened to the room that there is, and a terminal shows
+/// the first columns that fit. `--format` has the values as they are. Of a wide dataset, one matrix is printed: `--period`, `--regime` and
 /// `--columns` choose it, and `--ticker` its columns.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = "\
@@ -48,7 +51,7 @@ Examples:
   bellwether show demo --history --ticker XOM --date 2026-03-31
       each value that the signals of a date had, and when it was known")]
 pub(super) struct Show {
-    /// A dataset: NAME for its latest version, NAME/VERSION, or the path of a version.
+    /// A dataset: NAME for its latest version, NAME/VERSION, or the path of a version; or any Parquet, CSV or Arrow file.
     #[arg(value_name = "DATASET")]
     dataset: String,
 
@@ -118,16 +121,24 @@ enum ShowFormat {
 
 impl Show {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let subject = match &self.as_of {
-            Some(as_of) => self.rebuild(Some(as_of), &self.dataset, project)?,
-            None if self.history => self.rebuild(None, &self.dataset, project)?,
-            None if !self.add.is_empty() => self.with_added(project)?,
-            None if self.include.claims() == Claims::Included => {
+        let file = names_file(&self.dataset);
+        let subject = match (&self.as_of, &file) {
+            (None, Some(file)) if self.include.claims() == Claims::LeftOut && !self.history && self.add.is_empty() => {
+                self.file(file)?
+            }
+            (_, Some(_)) => {
+                let hint = "name a definition, or leave out `--as-of`, `--history`, `--add` and `--include`";
+                return Err(usage("a file has no past and no claims", hint));
+            }
+            (Some(as_of), None) => self.rebuild(Some(as_of), &self.dataset, project)?,
+            (None, None) if self.history => self.rebuild(None, &self.dataset, project)?,
+            (None, None) if !self.add.is_empty() => self.with_added(project)?,
+            (None, None) if self.include.claims() == Claims::Included => {
                 let hint =
                     "a published dataset has what was counted when it was built: `bellwether build --include claimed`";
                 return Err(usage("`--include` needs `--as-of`", hint));
             }
-            None => self.published_version(project)?,
+            (None, None) => self.published_version(project)?,
         };
         let ShownRows { schema, matrix, count, mut batches } = subject;
         let is_table = matches!(self.format, ShowFormat::Table);
@@ -163,7 +174,8 @@ impl Show {
                     true => String::new(),
                     false => format!("{} of {}\n", group_digits(shown), count_of(all, "row", "rows")),
                 };
-                return say(&(table(&schema, &rows, chosen_by)? + &part + &matrix));
+                let others = file.map_or_else(String::new, |file| others(&file));
+                return say(&(table(&schema, &rows, chosen_by)? + &part + &matrix + &others));
             }
             ShowFormat::Csv => RowFormat::Csv(Coding::Plain),
             ShowFormat::Json => RowFormat::Json,
@@ -192,6 +204,21 @@ impl Show {
             to: self.date.and_then(|date| date.succ_opt()).or(selection.to),
             ..selection
         }
+    }
+}
+
+/// What else opens a file. DuckDB reads no Arrow, and Tabiew nothing compressed.
+fn others(file: &Path) -> String {
+    let name = file.to_string_lossy();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '/' | '.' | '_' | '-' | '=' | '+');
+    let [mut tabiew, mut duckdb] = ["`tw`".to_owned(), "`duckdb`".to_owned()];
+    if name.chars().all(is_plain) {
+        (tabiew, duckdb) = (format!("`tw {name}`"), format!("`duckdb -c \"from '{name}'\"`"));
+    }
+    match file.extension().and_then(|ending| ending.to_str()) {
+        Some("arrow") => format!("{tabiew} opens it as well\n"),
+        Some("gz" | "zst") => format!("{duckdb} opens it as well\n"),
+        _ => format!("{tabiew} and {duckdb} open it as well\n"),
     }
 }
 

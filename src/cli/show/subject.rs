@@ -1,9 +1,12 @@
-//! What is shown: a dataset, published or built on the spot, or one matrix of it if it is wide.
+//! What is shown: a dataset, published or built on the spot, or one matrix of it if it is wide; or any file of rows.
+
+use std::path::Path;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use bellwether::export::PublishedReader;
+use bellwether::load::file::FileRows;
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::{Column, Plan, Shape};
 use bellwether::project::Project;
@@ -60,6 +63,12 @@ impl Show {
                 ShownRows::of(&dataset, Some(matrix))
             }
         }
+    }
+
+    /// A file of rows, whoever wrote it.
+    pub(super) fn file(&self, path: &Path) -> Result<ShownRows> {
+        let FileRows { schema, count, batches } = FileRows::open(path, self.selection())?;
+        Ok(ShownRows { schema, matrix: None, count, batches })
     }
 
     /// A dataset that is built in memory, as it was known, or the history of its values.

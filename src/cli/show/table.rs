@@ -14,7 +14,7 @@ use chrono::NaiveTime;
 use crate::cli::aligned::padding;
 use crate::cli::wrap::columns;
 
-/// The most characters of a text that are printed.
+/// The characters of a long text that are printed, if there is no room for more.
 const LONGEST: usize = 40;
 
 /// What is between two columns.
@@ -22,33 +22,45 @@ const GAP: &str = "  ";
 
 /// The option that chooses the columns of a table.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum ColumnOption {
+pub(in crate::cli) enum ColumnOption {
     /// `--columns`: those of a long dataset.
     Columns,
     /// `--ticker`: those of a matrix.
     Ticker,
+    /// `--output`: all of them, in a file.
+    Output,
     /// The columns were chosen.
     Given,
 }
 
-/// Rows as text. On a terminal, the columns are the first ones that fit, unless they were chosen.
-pub(super) fn table(schema: &Schema, rows: &[RecordBatch], chosen_by: ColumnOption) -> Result<String> {
+/// Rows as text. On a terminal, the columns are the first ones that fit, unless they were chosen, and long texts such as
+/// headlines get the room that is left.
+pub(in crate::cli) fn table(schema: &Schema, rows: &[RecordBatch], chosen_by: ColumnOption) -> Result<String> {
     let all = schema.fields().len();
     let option = match chosen_by {
-        ColumnOption::Columns => Some("--columns"),
-        ColumnOption::Ticker => Some("--ticker"),
+        ColumnOption::Columns => Some("`--columns` chooses others"),
+        ColumnOption::Ticker => Some("`--ticker` chooses others"),
+        ColumnOption::Output => Some("`--output FILE` writes all"),
         ColumnOption::Given => None,
     };
-    let room = columns().filter(|_| option.is_some()).unwrap_or(usize::MAX);
+    let terminal = columns();
+    let room = terminal.filter(|_| option.is_some()).unwrap_or(usize::MAX);
     let (mut shown, mut end) = (Vec::new(), 0);
     for (index, field) in schema.fields().iter().enumerate() {
         let parts: Vec<&ArrayRef> = rows.iter().map(|rows| rows.column(index)).collect();
         let column = TextColumn::of(field.name(), field.data_type(), &parts).map_err(Error::frame)?;
-        end += column.width + if index > 0 { GAP.len() } else { 0 };
-        if index > 0 && end > room {
+        let width = column.width + if index > 0 { GAP.len() } else { 0 };
+        if index > 0 && end + width > room {
             break;
         }
+        end += width;
         shown.push(column);
+    }
+    let mut spare = terminal.map_or(0, |terminal| terminal.saturating_sub(end));
+    for column in &mut shown {
+        let more = spare.min(column.longest - column.width);
+        column.width += more;
+        spare -= more;
     }
     let mut text = String::new();
     let height = rows.iter().map(RecordBatch::num_rows).sum::<usize>();
@@ -65,7 +77,7 @@ pub(super) fn table(schema: &Schema, rows: &[RecordBatch], chosen_by: ColumnOpti
         text.push_str("no rows\n");
     }
     if let Some(option) = option.filter(|_| shown.len() < all) {
-        let _ = writeln!(text, "the first {} of {all} columns; `{option}` chooses others", shown.len());
+        let _ = writeln!(text, "the first {} of {all} columns; {option}", shown.len());
     }
     Ok(text)
 }
@@ -74,6 +86,8 @@ pub(super) fn table(schema: &Schema, rows: &[RecordBatch], chosen_by: ColumnOpti
 struct TextColumn {
     cells: Vec<String>,
     width: usize,
+    /// The width at which no text would be cut.
+    longest: usize,
     is_number: bool,
 }
 
@@ -93,22 +107,26 @@ impl TextColumn {
             for row in 0..part.len() {
                 cells.push(match part.as_primitive_opt::<Float64Type>() {
                     Some(numbers) if numbers.is_valid(row) => round(numbers.value(row)),
-                    _ => shorten(&escape(&values.value(row).try_to_string()?)),
+                    _ => escape(&values.value(row).try_to_string()?).into_owned(),
                 });
             }
         }
         if data_type.is_floating() {
             align_points(&mut cells[1..]);
         }
-        let width = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or_default();
-        Ok(Self { cells, width, is_number: data_type.is_numeric() })
+        let mut lengths: Vec<usize> = cells.iter().map(|cell| cell.chars().count()).collect();
+        let name = lengths.remove(0);
+        let longest = lengths.into_iter().max().unwrap_or_default();
+        let is_text = !data_type.is_numeric();
+        let width = name.max(if is_text { longest.min(LONGEST) } else { longest });
+        Ok(Self { cells, width, longest: longest.max(width), is_number: !is_text })
     }
 
     /// Adds a cell to a line: the name, or the value of a row.
     fn push(&self, line: usize, text: &mut String) {
-        let cell = &self.cells[line];
-        let padding = padding(cell, self.width);
-        let [first, second] = if self.is_number { [&padding, cell] } else { [cell, &padding] };
+        let cell = shorten(&self.cells[line], self.width);
+        let padding = padding(&cell, self.width);
+        let [first, second] = if self.is_number { [&padding, &cell] } else { [&cell, &padding] };
         text.push_str(first);
         text.push_str(second);
     }
@@ -133,9 +151,9 @@ fn are_days(parts: &[&ArrayRef]) -> bool {
 }
 
 /// The beginning of a long text.
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some(_) => text.chars().take(LONGEST - 1).chain(['…']).collect(),
+fn shorten(text: &str, width: usize) -> String {
+    match text.char_indices().nth(width) {
+        Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
         None => text.to_owned(),
     }
 }

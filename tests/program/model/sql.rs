@@ -8,7 +8,6 @@ use bellwether::harness::{pack, prune_packed};
 use bellwether::plan::{AdHoc, Plan, Vintage};
 use bellwether::run::{self, BuildOptions, CancellationToken, Control, SqlOptions};
 use bellwether::sql::Dialect;
-use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 
@@ -128,13 +127,7 @@ impl Cases {
                 .expect("a plan")
         };
         let archive = world.output().join("archive");
-        let options = BuildOptions {
-            archive: archive.clone(),
-            clock: Clock::System,
-            ad_hoc: ad_hoc.clone(),
-            store: None,
-            control: Control::default(),
-        };
+        let options = BuildOptions { ad_hoc: ad_hoc.clone(), ..BuildOptions::new(archive.clone()) };
         let built = world.runtime.block_on(run::build(plan(), world.output(), options));
         let dataset = match built {
             Ok(summary) => Some(summary.dataset.join(format!("it{number}.parquet"))),

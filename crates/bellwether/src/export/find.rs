@@ -3,11 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::link::LATEST;
+use chrono::{NaiveDateTime, TimeDelta};
+
+use super::link::{self, LATEST};
 use super::record::RECORD;
 use super::target_folder::BUILDS;
 use crate::disk::file;
-use crate::disk::names;
+use crate::disk::names::{self, is_unique};
 use crate::error::{Error, ErrorKind, Result};
 use crate::text::problem::nearest;
 
@@ -39,7 +41,31 @@ fn no_version(datasets: &Path, given: &str) -> Error {
     let more = known.len().saturating_sub(LISTED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     let some: Vec<&str> = known.iter().take(LISTED).map(String::as_str).collect();
-    error.with_hint(format!("{meant}known names: {}{more}; the folder of a version works too", some.join(", ")))
+    let removed = given.split_once('/').filter(|(name, version)| {
+        link::latest_target(&datasets.join(name)).is_some_and(|latest| is_unique(version) && *version < &*latest)
+    });
+    let removed = removed.map_or_else(String::new, |(_, version)| format!("; {}", what_was_known(version)));
+    let names = some.join(", ");
+    error.with_hint(format!("{meant}known names: {names}{more}; the folder of a version works too{removed}"))
+}
+
+/// A version that was there, and whose folder is gone.
+pub(super) fn removed(folder: &Path) -> Error {
+    let version = folder.file_name().unwrap_or_default().to_string_lossy();
+    let what = format!("version `{version}` is gone: `{}` was removed since it was opened", folder.display());
+    Error::new(ErrorKind::NotFound, what).with_hint(what_was_known(&version))
+}
+
+/// What removes versions, and how to have one again: what was known when it was built, a second later at most.
+fn what_was_known(version: &str) -> String {
+    let built_at = NaiveDateTime::parse_from_str(version.split('-').next().unwrap_or_default(), "%Y%m%dT%H%M%SZ");
+    let again = built_at.map_or_else(
+        |_| "build it again".to_owned(),
+        |at| {
+            format!("what was known then is there as of {}", (at + TimeDelta::seconds(1)).format("%Y-%m-%dT%H:%M:%SZ"))
+        },
+    );
+    format!("`keep` in `[output]` says how many versions stay, and a link to one pins it; {again}")
 }
 
 /// Names to suggest: the versions of the dataset, or the datasets.

@@ -148,7 +148,7 @@ impl<W: Write + Send> FormatWriter<W> {
 }
 
 /// How the bytes of files with rows as text are coded in a format.
-fn coding(format: Format) -> Coding {
+pub(crate) fn coding(format: Format) -> Coding {
     match format {
         Format::Parquet | Format::Arrow | Format::Csv => Coding::Plain,
         Format::CsvGz => Coding::Gzip,

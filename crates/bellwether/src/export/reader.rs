@@ -20,14 +20,14 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::coding;
-use super::find::find;
+use super::find::{self, find};
 use super::folder_names::{self, unescape};
 use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
 use super::selection::Selection;
 use crate::columns::csv::unguarded;
 use crate::definition::DefinitionFile;
 use crate::disk::expansion;
-use crate::disk::file::{FileError, FileRecord};
+use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::plan::{Column, ColumnNames, Format, FormulaGuard, Plan, describe};
@@ -211,8 +211,11 @@ impl PublishedReader {
     ///
     /// # Errors
     ///
-    /// If the name of a folder cannot be parsed.
+    /// If it was removed since it was opened, or the name of a folder cannot be parsed.
     pub fn rows(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+        if file::is_gone(&self.folder.join(RECORD)) {
+            return Err(find::removed(&self.folder));
+        }
         let mut files: Vec<(Vec<String>, PathBuf)> = Vec::new();
         for file in self.record.files.iter().filter(|file| is_in(self.format, file)) {
             let path = self.folder.join(&file.name);

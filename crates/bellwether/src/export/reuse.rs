@@ -109,7 +109,8 @@ impl LatestVersion {
     }
 }
 
-/// An intact ad hoc build whose record would differ only in its build time, with its facts.
+/// An intact ad hoc build, or the latest version of the definition itself, whose record would differ only in its build time,
+/// with its facts.
 pub(crate) fn built_before(
     datasets: &Path,
     provenance: &Provenance,
@@ -123,8 +124,11 @@ pub(crate) fn built_before(
             && known.as_of == provenance.as_of
             && known.runs == provenance.runs
     };
-    let newest_first = file::folders(&home.folder)?.into_iter().rev();
-    for before in newest_first.filter_map(PreviousVersion::read).filter(is_same) {
+    let newest_first: Vec<PathBuf> = match provenance.ad_hoc.is_none() {
+        true => link::latest_target(&home.folder).into_iter().map(|latest| home.folder.join(latest)).collect(),
+        false => file::folders(&home.folder)?.into_iter().rev().collect(),
+    };
+    for before in newest_first.into_iter().filter_map(PreviousVersion::read).filter(is_same) {
         if before.damaged_file(stop)?.is_none() {
             let PreviousVersion { path, known: VersionRecord { rows, content, files, .. }, facts } = before;
             return Ok(Some((

@@ -21,7 +21,9 @@
 mod articles;
 mod batches;
 mod built;
+pub mod file;
 mod names;
+pub mod now;
 mod published;
 #[cfg(feature = "query")]
 pub mod query;

@@ -49,17 +49,28 @@ pub struct BuildOptions {
     pub clock: Clock,
     /// Changes to the definition; none for the definition's own dataset.
     pub ad_hoc: AdHoc,
+    /// What to do if the latest version of the definition's own dataset would be built again.
+    pub when_unchanged: WhenUnchanged,
     /// The object store to use instead of the definition's.
     pub store: Option<StoreUrl>,
     /// Follows and cancels the build.
     pub control: Control,
 }
 
+/// What a build does if the latest version has the same rows, from the same runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenUnchanged {
+    /// It publishes a version that shares the files of the latest one.
+    Publish,
+    /// It returns the latest version. A notebook that is run again and again does not make `keep` remove others.
+    Return,
+}
+
 impl BuildOptions {
     /// The options of a build of the definition's own dataset.
     pub fn new(archive: impl Into<PathBuf>) -> Self {
-        let (ad_hoc, control) = (AdHoc::default(), Control::default());
-        Self { archive: archive.into(), clock: Clock::System, ad_hoc, store: None, control }
+        let (ad_hoc, control, when_unchanged) = (AdHoc::default(), Control::default(), WhenUnchanged::Publish);
+        Self { archive: archive.into(), clock: Clock::System, ad_hoc, when_unchanged, store: None, control }
     }
 }
 
@@ -93,7 +104,8 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
         let before = PreviousVersions { datasets: Some(&datasets), in_store: in_store.as_ref() };
         from_archive(plan, options, before, |work, options, notes| {
             let stage = Stage::begin(&options.control, "dataset");
-            let published = work.publish(&data, options.clock, options.ad_hoc.clone(), &stage)?;
+            let (clock, ad_hoc) = (options.clock, options.ad_hoc.clone());
+            let published = work.publish(&data, clock, ad_hoc, options.when_unchanged, &stage)?;
             let timings = vec![stage.finish()];
             let mut summary = Summary::of(work.plan, published, timings, begun.elapsed());
             summary.notes.splice(0..0, notes);
@@ -225,6 +237,7 @@ impl Builder<'_> {
         data: &Path,
         clock: Clock,
         ad_hoc: AdHoc,
+        when_unchanged: WhenUnchanged,
         stage: &Stage<'_>,
     ) -> Result<PublishedDataset> {
         let as_of = self.view.as_of();
@@ -244,19 +257,23 @@ impl Builder<'_> {
         let mut notes: Vec<String> = note(&provenance.ad_hoc).into_iter().collect();
         // It is about the version before, so it is not part of the report.
         let changed = self.changed_definition();
-        let made = if provenance.ad_hoc.is_none() {
-            self.reuse_or_write(data, provenance, stage)?
-        } else {
-            if let Some((dataset, facts)) = built_before(&data.join("datasets"), &provenance, &self.control.stop)?
-                && let Ok(facts) = Facts::from_json(&facts)
-            {
-                stage.advance(facts.rows);
-                notes.push("already built and unchanged since".to_owned());
-                notes.extend(self.notes(&facts)?);
-                self.control.note(&notes);
-                return Ok(PublishedDataset { facts, dataset, as_of, notes });
+        if (!is_own || when_unchanged == WhenUnchanged::Return)
+            && let Some((dataset, facts)) = built_before(&data.join("datasets"), &provenance, &self.control.stop)?
+            && let Ok(facts) = Facts::from_json(&facts)
+        {
+            stage.advance(facts.rows);
+            notes.push("already built and unchanged since".to_owned());
+            if is_own {
+                let (plan, before) = (self.plan, self.before);
+                notes.extend(RowChecks { plan, facts: &facts, before, rewritten: None, now: built_at }.check()?);
             }
-            self.write_version(data, provenance, stage)?
+            notes.extend(self.notes(&facts)?);
+            self.control.note(&notes);
+            return Ok(PublishedDataset { facts, dataset, as_of, notes });
+        }
+        let made = match is_own {
+            true => self.reuse_or_write(data, provenance, stage)?,
+            false => self.write_version(data, provenance, stage)?,
         };
         let BuiltVersion { staged, facts, rewritten, notes: more } = made;
         notes.extend(more);

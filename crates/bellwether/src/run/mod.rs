@@ -52,7 +52,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 pub use audits::{AuditOptions, audit_quality, audit_revisions, audit_sources, audit_table};
-pub use build::{BuildOptions, build, save, stream};
+pub use build::{BuildOptions, WhenUnchanged, build, save, stream};
 pub use checked::{CheckedDefinition, ColumnDocument, PlanDocument};
 #[cfg(feature = "spark")]
 pub use cluster::{ClusterOptions, build_on_cluster};
@@ -103,6 +103,7 @@ use checks::{Checking, PreviousVersions, RunAnswers};
 use continuity::{Continuity, ExpectedHistory};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::{absent_sector, absent_tickers};
+pub(crate) use offers::PATIENCE;
 use report::Drawing;
 pub(crate) use scope::archived_scope;
 use scope::{requests_in_words, with_delisted};
@@ -365,7 +366,7 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         options.control.note(&found);
         notes.extend(found);
         let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, prices: &PriceInput::OfDefinition, before };
-        let published = work.publish(&options.data, options.clock, AdHoc::default(), &stage)?;
+        let published = work.publish(&options.data, options.clock, AdHoc::default(), WhenUnchanged::Publish, &stage)?;
         timings.push(stage.finish());
         prune::prune_copies(view.archive());
         let requests = requests_in_words(&plan, &view, &scope)?;

@@ -45,7 +45,7 @@ const USUAL_SECTORS: [&str; 20] = [
 ];
 
 /// How long a question may be repeated: a person waits for the answer, where a run has the night.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The limits of requests that a person waits for.
 pub(super) fn brief(limits: RequestLimits) -> RequestLimits {
