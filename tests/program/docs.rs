@@ -216,9 +216,9 @@ fn the_docs_list_every_column_as_a_plan_describes_it() {
 /// A table of the columns of each kind of dataset, and a list of those of the rows of each audit.
 fn columns() -> String {
     let added = "add = [\"sector\", \"sector_latest\", \"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \
-        \"known_at\", \"tradable_at\", \"source\", \"watched_until\", \"id\"]";
+        \"known_at\", \"tradable_at\", \"entry_at\", \"source\", \"watched_until\", \"id\"]";
     let signals = format!(
-        "archive.claimed = true\nidentity.file = \"identity.csv\"\ncalendar.hours = \"09:30-16:00 America/New_York\"\n[sentiment]\nsummary = true\nhistorical = true\n[dataset]\n{added}\n[join]\nwindows = [\"7d\"]\n\
+        "archive.claimed = true\nidentity.file = \"identity.csv\"\nlabels.horizons = \"5d\"\n[sentiment]\nsummary = true\nhistorical = true\n[dataset]\n{added}\n[join]\nwindows = [\"7d\"]\n\
         half_lives = [\"3d\"]\n\
         stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\", \"last\", \"days_since\"]\n\
         sources = [\"articles\", \"summary\", \"historical\"]\nhistorical = [\"score\"]\n"
