@@ -136,88 +136,20 @@ pub(crate) struct HowSkill {
 }
 
 /// The columns of the parts of an audit of skill, after those of a series.
-const OF_PAIRS: &[&str] = &[
-    "names",
-    "correlation",
-    "mean_return",
-    "buys",
-    "buy_hits",
-    "buy_excess",
-    "sells",
-    "sell_hits",
-    "sell_excess",
-    "confidents",
-    "confident_hits",
-    "confident_excess",
-    "spread",
-    "dates",
-    "horizon",
-    "windows",
-    "positive",
-    "standard_error",
-    "degrees_of_freedom",
-    "lower",
-    "upper",
-    "p",
-    "p_holm",
-    "p_benjamini_hochberg",
-    "disjoint_correlation",
-    "disjoint_p",
-    "flips",
-];
-const OF_DATES: &[&str] = &[
-    "date",
-    "names",
-    "correlation",
-    "mean_return",
-    "buys",
-    "buy_hits",
-    "buy_excess",
-    "sells",
-    "sell_hits",
-    "sell_excess",
-    "confidents",
-    "confident_hits",
-    "confident_excess",
-    "spread",
-];
-const OF_LAGS: &[&str] = &[
-    "lag",
-    "names",
-    "correlation",
-    "dates",
-    "horizon",
-    "windows",
-    "standard_error",
-    "degrees_of_freedom",
-    "lower",
-    "upper",
-    "p",
-];
-const OF_FEATURES: &[&str] = &[
-    "feature",
-    "names",
-    "correlation",
-    "dates",
-    "horizon",
-    "windows",
-    "positive",
-    "standard_error",
-    "degrees_of_freedom",
-    "lower",
-    "upper",
-    "p",
-    "p_holm",
-    "p_benjamini_hochberg",
-    "disjoint_correlation",
-    "disjoint_p",
-];
+const OF_PAIRS: &str = "names correlation mean_return buys buy_hits buy_excess sells sell_hits sell_excess confidents \
+                        confident_hits confident_excess spread dates horizon windows positive standard_error \
+                        degrees_of_freedom lower upper p p_holm p_benjamini_hochberg disjoint_correlation disjoint_p flips";
+const OF_DATES: &str = "date names correlation mean_return buys buy_hits buy_excess sells sell_hits sell_excess confidents \
+                        confident_hits confident_excess spread";
+const OF_LAGS: &str = "lag names correlation dates horizon windows standard_error degrees_of_freedom lower upper p";
+const OF_FEATURES: &str = "feature names correlation dates horizon windows positive standard_error degrees_of_freedom lower \
+                           upper p p_holm p_benjamini_hochberg disjoint_correlation disjoint_p";
 
 /// The parts of an audit of skill, each with the columns that its rows have: of each pair and state over all dates, of its
 /// dates, of its lags, and of the features of the news.
 fn parts_of_skill(rows: &Rows) -> Result<Vec<Rows>> {
     let none = RecordBatch::new_empty(audit::skill::schema());
-    let part = |number: usize, columns: &[&str]| -> Result<Rows, ArrowError> {
+    let part = |number: usize, columns: &str| -> Result<Rows, ArrowError> {
         let mut found = Vec::new();
         for batch in std::iter::once(&none).chain(rows.held()) {
             let named = |name: &str| batch.column_by_name(name).expect("an audit of skill has the column");
@@ -231,12 +163,12 @@ fn parts_of_skill(rows: &Rows) -> Result<Vec<Rows>> {
             };
             let taken: BooleanArray = (0..batch.num_rows()).map(|row| Some(part_of(row) == Some(number))).collect();
             let mut parts = Vec::new();
-            for name in ["period", "regime", "state"].iter().chain(columns) {
-                let column = match *name {
+            for name in ["period", "regime", "state"].into_iter().chain(columns.split(' ')) {
+                let column = match name {
                     "lag" => cast(&filter(named("group"), &taken)?, &DataType::Int64)?,
                     name => filter(named(name), &taken)?,
                 };
-                parts.push((*name, column, true));
+                parts.push((name, column, true));
             }
             found.push(RecordBatch::try_from_iter_with_nullable(parts)?);
         }
