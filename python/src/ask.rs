@@ -148,123 +148,46 @@ pub(crate) struct HowSkill {
 }
 
 /// The columns of the parts of an audit of skill, after those of a series.
-const OF_PAIRS: &[&str] = &[
-    "names",
-    "correlation",
-    "mean_return",
-    "buys",
-    "buy_hits",
-    "buy_excess",
-    "sells",
-    "sell_hits",
-    "sell_excess",
-    "confidents",
-    "confident_hits",
-    "confident_excess",
-    "spread",
-    "dates",
-    "horizon",
-    "windows",
-    "positive",
-    "standard_error",
-    "degrees_of_freedom",
-    "lower",
-    "upper",
-    "p",
-    "p_holm",
-    "p_benjamini_hochberg",
-    "disjoint_correlation",
-    "disjoint_p",
-    "flips",
-];
-const OF_DATES: &[&str] = &[
-    "date",
-    "names",
-    "correlation",
-    "mean_return",
-    "buys",
-    "buy_hits",
-    "buy_excess",
-    "sells",
-    "sell_hits",
-    "sell_excess",
-    "confidents",
-    "confident_hits",
-    "confident_excess",
-    "spread",
-];
-const OF_LAGS: &[&str] = &[
-    "lag",
-    "names",
-    "correlation",
-    "dates",
-    "horizon",
-    "windows",
-    "standard_error",
-    "degrees_of_freedom",
-    "lower",
-    "upper",
-    "p",
-];
-const OF_FEATURES: &[&str] = &[
-    "feature",
-    "names",
-    "correlation",
-    "dates",
-    "horizon",
-    "windows",
-    "positive",
-    "standard_error",
-    "degrees_of_freedom",
-    "lower",
-    "upper",
-    "p",
-    "p_holm",
-    "p_benjamini_hochberg",
-    "disjoint_correlation",
-    "disjoint_p",
-];
+const OF_PAIRS: &str = "names correlation mean_return buys buy_hits buy_excess sells sell_hits sell_excess confidents \
+                        confident_hits confident_excess spread dates horizon windows positive standard_error \
+                        degrees_of_freedom lower upper p p_holm p_benjamini_hochberg disjoint_correlation disjoint_p flips";
+const OF_DATES: &str = "date names correlation mean_return buys buy_hits buy_excess sells sell_hits sell_excess confidents \
+                        confident_hits confident_excess spread";
+const OF_LAGS: &str = "lag names correlation dates horizon windows standard_error degrees_of_freedom lower upper p";
+const OF_FEATURES: &str = "feature names correlation dates horizon windows positive standard_error degrees_of_freedom lower \
+                           upper p p_holm p_benjamini_hochberg disjoint_correlation disjoint_p";
 
 /// The parts of an audit of skill, each with the columns that its rows have: of each pair and state over all dates, of its
 /// dates, of its lags, and of the features of the news.
 fn parts_of_skill(rows: &Rows) -> Result<Vec<Rows>> {
-    type Row<'a> = (bool, bool, Option<&'a str>);
-    let parts: [(&[&str], fn(Row<'_>) -> bool); 4] = [
-        (OF_PAIRS, |row| matches!(row, (false, false, None))),
-        (OF_DATES, |row| matches!(row, (false, true, None))),
-        (OF_LAGS, |row| matches!(row, (false, false, Some("lag")))),
-        (OF_FEATURES, |row| matches!(row, (true, false, None))),
-    ];
-    let part = |(columns, is_in): (&[&str], fn(Row<'_>) -> bool)| -> Result<Rows, ArrowError> {
-        let (none, mut found) = (RecordBatch::new_empty(audit::skill::schema()), Vec::new());
+    let none = RecordBatch::new_empty(audit::skill::schema());
+    let part = |number: usize, columns: &str| -> Result<Rows, ArrowError> {
+        let mut found = Vec::new();
         for batch in std::iter::once(&none).chain(rows.held()) {
             let named = |name: &str| batch.column_by_name(name).expect("an audit of skill has the column");
-            let by = named("by").as_string::<i32>();
-            let taken = (0..batch.num_rows()).map(|row| {
-                is_in((
-                    named("feature").is_valid(row),
-                    named("date").is_valid(row),
-                    by.is_valid(row).then(|| by.value(row)),
-                ))
-            });
-            let taken: BooleanArray = taken.map(Some).collect();
-            let columns = ["period", "regime", "state"].iter().chain(columns).map(|name| {
-                let column = match *name {
-                    "lag" => cast_lags(named("group"), &taken)?,
+            let (feature, date, by) = (named("feature"), named("date"), named("by").as_string::<i32>());
+            let part_of = |row: usize| match (feature.is_valid(row), date.is_valid(row), by.is_valid(row)) {
+                (false, false, false) => Some(0),
+                (false, true, _) => Some(1),
+                (false, false, true) if by.value(row) == "lag" => Some(2),
+                (true, false, false) => Some(3),
+                _ => None,
+            };
+            let taken: BooleanArray = (0..batch.num_rows()).map(|row| Some(part_of(row) == Some(number))).collect();
+            let mut parts = Vec::new();
+            for name in ["period", "regime", "state"].into_iter().chain(columns.split(' ')) {
+                let column = match name {
+                    "lag" => cast(&filter(named("group"), &taken)?, &DataType::Int64)?,
                     name => filter(named(name), &taken)?,
                 };
-                Ok((*name, column, true))
-            });
-            found.push(RecordBatch::try_from_iter_with_nullable(columns.collect::<Result<Vec<_>, ArrowError>>()?)?);
+                parts.push((name, column, true));
+            }
+            found.push(RecordBatch::try_from_iter_with_nullable(parts)?);
         }
         Ok(Rows::in_memory(found[0].schema(), found))
     };
-    parts.into_iter().map(|it| part(it).map_err(Error::frame)).collect()
-}
-
-/// The lags of the rows that have one, as numbers.
-fn cast_lags(groups: &ArrayRef, taken: &BooleanArray) -> Result<ArrayRef, ArrowError> {
-    cast(&filter(groups, taken)?, &DataType::Int64)
+    let parts = [OF_PAIRS, OF_DATES, OF_LAGS, OF_FEATURES].into_iter().enumerate();
+    parts.map(|(number, columns)| part(number, columns).map_err(Error::frame)).collect()
 }
 
 /// Whether signals predicted: a row for each date, pair of period and regime, and state; the parts of these rows; what it

@@ -171,6 +171,9 @@ fn any_file_of_rows_is_shown_with_what_else_opens_it() {
     fs::write(place.file("bad.parquet"), "PAR1 and no more").expect("a file");
     let refused = place.run(["show", "bad.parquet"]).failed_with(1).stderr;
     assert!(refused.starts_with("error: cannot read rows from `bad.parquet`\n  because: "), "{refused}");
+    fs::write(place.file("empty.csv"), "").expect("a file");
+    let refused = place.run(["show", "empty.csv"]).failed_with(1).stderr;
+    assert_eq!(refused, "error: cannot read rows from `empty.csv`\n  because: it has no columns\n");
     fs::write(place.file("rows.txt"), "a\n1\n").expect("a file");
     let refused = place.run(["show", "rows.txt"]).failed_with(2).stderr;
     assert!(refused.starts_with("error: cannot tell the format of `rows.txt`"), "{refused}");

@@ -356,7 +356,8 @@ pub(crate) struct ChecksSection {
     /// Default: 0.2.
     pub universe: Option<Placed<Share>>,
     /// How old the newest date may be: trading days (`2 trading days`) or calendar days (`3d`). Trading days are those
-    /// of `[calendar]`, or without it Monday to Friday, holidays too. Friday's signals are 0 trading days old on Sunday. Default: not checked; `bellwether status` calls data older than 2 trading days stale.
+    /// of `[calendar]`. Friday's signals are 0 trading days old on Sunday. Default: not checked; `bellwether status` calls
+    /// data older than 2 trading days stale.
     pub max_age: Option<Placed<DayCount>>,
     /// What to do if the newest date lies more than a week in the future, or before that of the previous version: `fail`
     /// or `warn`. Default: `fail`.

@@ -17,7 +17,7 @@ use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
 use crate::disk::names;
 use crate::error::{Error, Reason, Result};
-use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
+use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape, is_label};
 use crate::tables::Watch;
 use crate::time::as_record;
 
@@ -147,6 +147,9 @@ pub(super) struct ColumnRecord {
     pub(super) column: Option<String>,
     pub(super) r#type: String,
     pub(super) nullable: bool,
+    /// Whether it looks ahead by design: what a model is trained for, never on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) label: bool,
 }
 
 impl ColumnRecord {
@@ -154,7 +157,7 @@ impl ColumnRecord {
     pub(super) fn new(own: &str, names: &ColumnNames, field: &Field) -> Self {
         let name = names.of(own).to_owned();
         let column = (name != own).then(|| own.to_owned());
-        Self { name, column, r#type: type_in_words(field), nullable: field.is_nullable() }
+        Self { name, column, r#type: type_in_words(field), nullable: field.is_nullable(), label: is_label(own) }
     }
 }
 

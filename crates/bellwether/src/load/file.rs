@@ -61,6 +61,9 @@ impl FileRows {
             Format::Csv | Format::CsvGz | Format::CsvZst => csv(path, format),
         }
         .map_err(|error| unreadable(path, error))?;
+        if schema.fields().is_empty() {
+            return Err(unreadable(path, "it has no columns".into()));
+        }
         let schema = Arc::new(Schema::new(schema.fields().iter().map(|field| plain(field)).collect::<Vec<_>>()));
         let names = ColumnNames::default();
         selection.check(&schema, &names)?;

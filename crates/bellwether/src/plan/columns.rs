@@ -247,6 +247,11 @@ static LABELS: LazyLock<Vec<[String; 2]>> = LazyLock::new(|| {
     Period::all().map(|horizon| [format!("exit_at_{horizon}"), format!("return_{horizon}")]).collect()
 });
 
+/// Whether a column looks ahead by design, by its own name.
+pub fn is_label(own: &str) -> bool {
+    LABELS.iter().any(|names| names.iter().any(|name| name == own))
+}
+
 /// One of the three articles of a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reference {

@@ -207,10 +207,15 @@ impl DatasetPlan {
         self.with_columns(columns)
     }
 
-    /// The columns that are labels, which look ahead by design, by their own names.
-    pub fn label_names(&self) -> impl Iterator<Item = &'static str> + '_ {
-        let is_label = |column: &&Column| matches!(column, Column::ExitAt(_) | Column::Return(_));
-        self.columns.iter().filter(is_label).map(|column| column.name())
+    /// The same dataset without returns, which look ahead by design, if it has some.
+    #[must_use]
+    pub fn without_labels(self) -> Self {
+        if self.labels.horizons.is_empty() {
+            return self;
+        }
+        let is_kept = |column: &Column| !matches!(column, Column::EntryAt | Column::ExitAt(_) | Column::Return(_));
+        let columns = self.columns.iter().copied().filter(is_kept).collect();
+        self.of_columns(columns)
     }
 
     /// How long after a day of news a signal may be dated that uses it; none if that is not limited.

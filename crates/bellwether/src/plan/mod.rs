@@ -27,7 +27,7 @@ pub use crate::definition::{
     Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
-pub use columns::{Column, Decay, Feature, Reference, RowKind, describe};
+pub use columns::{Column, Decay, Feature, Reference, RowKind, describe, is_label};
 pub use dataset::{DatasetPlan, Labels, Shape};
 pub use dictionary::Meaning;
 pub use filter::Filter;

@@ -26,7 +26,14 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
     }
     let view = view_of(plan, archive, None, &control.stop)?;
     control.warn(&view.notes_on_runs());
+    if !plan.dataset.labels.horizons.is_empty() {
+        control.warn(&[
+            "the returns of `[labels]` look ahead by design: they are no features, and not part of the trials"
+                .to_owned(),
+        ]);
+    }
+    let dataset = plan.dataset.clone().without_labels();
     let scope = archived_scope(plan, &view)?;
-    let found = run_as_stage(control, "leak", || leak(view.archive(), &scope, &plan.dataset, scratch))?;
+    let found = run_as_stage(control, "leak", || leak(view.archive(), &scope, &dataset, scratch))?;
     Ok(Leak { dataset: plan.name.clone(), ..found })
 }

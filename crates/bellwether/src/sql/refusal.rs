@@ -62,6 +62,12 @@ pub(crate) fn check(plan: &DatasetPlan) -> Result<()> {
             "engines disagree about hours that a clock skips or repeats: use `naive = \"utc\"`, or `bellwether build`",
         ));
     }
+    if plan.columns.contains(&Column::EntryAt) {
+        return Err(refusal(
+            "SQL cannot compute `entry_at` and returns",
+            "they depend on sessions and prices: leave them out, or use `bellwether build`",
+        ));
+    }
     let is_time = |column: &&Column| matches!(column, Column::KnownAt | Column::TradableAt);
     if let Some(column) = plan.columns.iter().find(is_time) {
         return Err(refusal(
