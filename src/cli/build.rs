@@ -88,14 +88,14 @@ pub(super) struct Build {
     formats: Vec<Format>,
 
     /// Add columns that the dataset does not have: `tradable_at`, `known_at`, `first_observed_at`.
-    #[arg(long, value_name = "COLUMN", value_delimiter = ',', value_parser = one_of::<Added>(Added::ALL.iter().map(|it| it.as_str())), hide_possible_values = true, help_heading = OUTPUT)]
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',', value_parser = one_of::<Added>(Added::ALL.iter().map(|it| it.as_str())), hide_possible_values = true, hide_short_help = true, help_heading = OUTPUT)]
     add: Vec<Added>,
 
     /// Add the returns over these horizons: `5d`, `1m`.
     ///
     /// They begin at the first close at which a signal could be entered, as those of `audit skill`, and look ahead by design.
     /// Prices are those of `[prices]`, or the demo's.
-    #[arg(long, value_name = "HORIZON", value_delimiter = ',', value_parser = service_value::<Period>, help_heading = OUTPUT)]
+    #[arg(long, value_name = "HORIZON", value_delimiter = ',', value_parser = service_value::<Period>, hide_short_help = true, help_heading = OUTPUT)]
     labels: Vec<Period>,
 
     /// Write the rows to a file, or to standard output (`-`).

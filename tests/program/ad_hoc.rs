@@ -204,7 +204,7 @@ fn a_wide_dataset_describes_its_rows() {
         .collect();
     let matrices: Vec<_> = files.iter().map(|path| read(&place.file(path.to_str().expect("a name")))).collect();
     let rows: usize = matrices.iter().map(|matrix| matrix.num_rows()).sum();
-    assert_eq!(line(&stdout, "rows").replace(',', ""), format!("{rows} in 4 matrices"));
+    assert_eq!(line(&stdout, "rows").replace(',', ""), format!("{rows} in 2 matrices"));
     // Each signal is a cell in the matrices of its period and regime, one per value.
     let cells = |matrix: &arrow::array::RecordBatch| -> usize {
         matrix.columns()[1..].iter().map(|column| column.len() - column.null_count()).sum()

@@ -29,7 +29,7 @@ const NEWS: &str = "news_articles/{ticker}";
 const TICKERS: [&str; 2] = ["CVX", "XOM"];
 
 /// Everything that tells when something was known.
-const LINEAGE: &str = "[dataset]\nadd = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\"]\n";
+const LINEAGE: &str = "[output]\nlive_within = \"4d\"\n[dataset]\nadd = [\"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\"]\n";
 
 /// When a run of a number takes place.
 fn at(number: usize) -> DateTime<Utc> {

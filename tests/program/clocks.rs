@@ -38,7 +38,7 @@ fn a_clock_behind_the_newest_run_stops_the_run_with_a_hint() {
     let message = Outcome::of(place.command(["run", "it"]).envs([KEY])).expect_success();
     let note = format!("run `{name}` is left out, forgotten at ");
     assert!(message.stdout.contains(&note) || message.stderr.contains(&note), "{}{}", message.stdout, message.stderr);
-    let expected = "ticker,date,period,regime,signal,confidence\nXOM,2026-11-20T00:00:00,15d,neutral,buy,0.5\n";
+    let expected = "ticker,date,period,regime,signal,confidence,score,sector\nXOM,2026-11-20T00:00:00,15d,neutral,buy,0.5,0.5,energy\n";
     let rows = || fs::read_to_string(place.file("output/datasets/it/latest/it.csv")).unwrap();
     assert_eq!(rows(), expected);
     assert!(ahead.join("signals.parquet").exists(), "nothing is removed");

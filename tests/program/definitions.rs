@@ -406,6 +406,7 @@ Two sectors
 
 service: demo, built in
 dates: naive by utc
+trading days: those of the New York Stock Exchange
 schedule: 30 18 * * 1-5 in America/New_York
 
 requests: 2, and 1 for each ticker
@@ -414,17 +415,19 @@ requests: 2, and 1 for each ticker
   or, if the service does not offer that, {base_url}/signals-history/{ticker}
     for the same tickers, as listed in the archive
 
-columns: 10
+columns: 12
   ticker           text
   date             timestamp, microseconds, no time zone
   period           text (dictionary)
   regime           text (dictionary)
   signal           text (dictionary)
   confidence       64-bit float
+  score            64-bit float, may be null
   news_count_7d    32-bit integer, may be null
   news_mean_7d     64-bit float, may be null
   news_last_score  64-bit float, may be null
   news_last_date   timestamp, microseconds, no time zone, may be null
+  sector           text, may be null
 
 sorted by: date, ticker, period, regime
 written as: csv, arrow

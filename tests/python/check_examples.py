@@ -49,19 +49,20 @@ assert not news.select(["ticker", "date", "title", "link", "copy"]).is_duplicate
 assert sorted(news["sector"].unique().to_list()) == ["energy", "financials"]
 assert news["title"].str.len_chars().min() > 0
 
-# The dates are the index, and a position is the signal times the confidence.
+# The dates are the index, and a position is the score.
 seen.add("wide")
 matrices = {
     value: pandas.read_parquet(datasets / f"wide/latest/5d-neutral/{value}.parquet")
-    for value in ["signal", "confidence", "news_mean_7d"]
+    for value in ["score", "news_mean_7d"]
 }
-positions = matrices["signal"] * matrices["confidence"]
+positions = matrices["score"]
 assert isinstance(positions.index, pandas.DatetimeIndex) and positions.shape == matrices["news_mean_7d"].shape
 assert positions.abs().max().max() <= 1
 
 # alphalens expects a series indexed by date and asset, and a series of groups.
 factor = pandas.read_parquet(file("factor"))
-assert list(factor.columns) == ["date", "asset", "factor", "group"]
+assert list(factor.columns) == ["date", "asset", "factor", "session", "group"]
+assert (factor["session"].dropna() > factor["date"][factor["session"].notna()]).all() and factor["factor"].min() < 0
 series = factor.set_index(["date", "asset"])["factor"]
 assert series.index.is_unique and series.index.get_level_values("date").is_monotonic_increasing
 assert set(factor["group"]) == {"energy", "financials"}

@@ -7,16 +7,19 @@ a terminal.
 The archive may be packed and shared with other definitions; the definition determines which requests are its own.
 """
 
+import bisect
 import json
 import re
 import sys
 import tomllib
-from datetime import timedelta
+from datetime import date, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
 import duckdb
 import scipy.stats
+
+from sessions import of_new_york
 
 folder, name = Path(sys.argv[1]), sys.argv[2]
 version = folder / "output/datasets" / name / "latest"
@@ -142,9 +145,11 @@ else:
 own_runs = ask("select count(distinct run) from requests")[0][0]
 
 
+SESSIONS = of_new_york(date(1990, 1, 1), date(2030, 12, 31))
+
+
 def trading_days(day, until):
-    days = (day + timedelta(offset) for offset in range(1, (until - day).days + 1))
-    return sum(day.weekday() < 5 for day in days)
+    return sum(session > day for session in SESSIONS[bisect.bisect_left(SESSIONS, day) : bisect.bisect_right(SESSIONS, until)])
 
 
 firsts = ask("""

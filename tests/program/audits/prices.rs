@@ -98,7 +98,8 @@ impl Project {
         project
     }
 
-    const DEFINITION: &str = "[signals]\nsectors = \"energy\"\nperiods = \"15d\"\n[dataset]\nkind = \"signals\"\n";
+    const DEFINITION: &str = "[signals]\nsectors = \"energy\"\nperiods = \"15d\"\n[dataset]\nkind = \"signals\"\n\
+         [calendar]\nexchange = \"weekdays\"\n";
 
     /// What the audit warns of, or the error that it ends with.
     fn audit(&self, market: &Market) -> Result<Vec<String>, String> {
@@ -302,7 +303,7 @@ fn days_without_trading_and_dates_a_day_off_are_told() {
 
     // With a calendar, holidays are no trading days, and its trading days need closes.
     let [first, holiday, missing] = [0, 30, 50].map(|session| market.days[session].to_string());
-    let calendar = format!("{}[calendar]\nholidays = [\"{holiday}\"]\n", Project::DEFINITION);
+    let calendar = Project::DEFINITION.replace("exchange = \"weekdays\"", &format!("holidays = [\"{holiday}\"]"));
     run(&project.place, &project.service, "it", &calendar);
     let gap = market.with(|market| market.closes.iter_mut().for_each(|closes| closes[50] = f64::NAN));
     let warnings = project.audit(&gap).expect("no refusal");

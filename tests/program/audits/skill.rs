@@ -109,7 +109,7 @@ impl Vendor {
             "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = [\"energy\", \"utilities\"]\nperiods = {PERIODS:?}\n\
              [sentiment]\ncomplete = true\n[join]\nlag = \"1d\"\nwindows = [\"5d\", \"40d\"]\n\
              stats = [\"count\", \"mean\", \"last\", \"days_since\"]\n\
-             [checks]\nuniverse = 1\nrewritten = 1\nrewritten_series = 1\n\
+             [checks]\nuniverse = 1\nrewritten = 1\nrewritten_series = 1\n[calendar]\nexchange = \"weekdays\"\n\
              [prices]\nfile = \"prices-*.csv\"\ncolumns = {{ ticker = \"symbol\", close = \"adj_close\" }}\n",
             self.service.source(),
             self.place.file("key")
@@ -595,7 +595,7 @@ impl TwoDays {
     fn text(&self, rest: &str) -> String {
         format!(
             "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = \"energy\"\nperiods = \"1d\"\n[rejects]\nmax_share = 1\n\
-             [checks]\ndates = \"warn\"\nuniverse = 1\nrewritten = 1\nrewritten_series = 1\n[prices]\nfile = \"closes.csv\"\n[dataset]\nkind = \"signals\"\n{rest}",
+             [calendar]\nexchange = \"weekdays\"\n[checks]\ndates = \"warn\"\nuniverse = 1\nrewritten = 1\nrewritten_series = 1\n[prices]\nfile = \"closes.csv\"\n[dataset]\nkind = \"signals\"\n{rest}",
             self.service.source(),
             self.place.file("key")
         )
@@ -740,7 +740,7 @@ fn a_late_vendor_is_seen_late_and_entered_after_it_was_seen() {
     fs::write(place.file("key"), "scripted").expect("a key");
     let text = format!(
         "[source]\n{}api_key_file = {:?}\n[signals]\nsectors = \"energy\"\nperiods = \"1d\"\n[dataset]\nkind = \"signals\"\n\
-         [prices]\nfile = \"closes.csv\"\n",
+         [calendar]\nexchange = \"weekdays\"\n[prices]\nfile = \"closes.csv\"\n",
         service.source(),
         place.file("key")
     );

@@ -130,8 +130,6 @@ fn the_dataset_as_it_was_known_has_no_look_ahead_and_the_revised_one_has() {
     };
     // What was first published was known when it was first observed, and is what was known then.
     let built = |vintage: &str, file: &str| {
-        let columns = "ticker,date,period,regime,signal,confidence,first_observed_at";
-        let _ = columns;
         place.run(["build", "seen", "--vintage", vintage, "--output", file, "-q"]).expect_success();
     };
     let text = fs::read_to_string(place.file("pipelines/it.toml")).expect("a definition");
@@ -144,7 +142,7 @@ fn the_dataset_as_it_was_known_has_no_look_ahead_and_the_revised_one_has() {
     let first = audit(&["first.parquet", "seen", "--decided-at", "first_observed_at"]);
     assert!(first["total"]["values"].as_u64() > Some(200), "{first}");
     assert_eq!(first["total"]["known"], first["total"]["values"], "{first}");
-    assert_eq!(first["columns"].as_array().map(Vec::len), Some(2), "{first}");
+    assert_eq!(first["columns"].as_array().map(Vec::len), Some(3), "{first}");
     assert_eq!(first["columns"][1]["name"], "ci", "{first}");
     let verdict = first["verdict"][0].as_str().expect("a sentence");
     assert!(
