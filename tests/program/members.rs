@@ -30,6 +30,7 @@ fn place() -> (Place, BTreeMap<&'static str, Vec<(&'static str, &'static str)>>)
         &format!("{source}dataset.kind = \"news\"\noutput.format = \"csv\"\nfilter.universe = \"index.csv\"\n"),
     );
     place.run(["run", "whole", "-q"]).expect_success();
+    place.run(["run", "news", "-q"]).expect_success();
     (place, members)
 }
 
