@@ -5,8 +5,11 @@ use std::fs;
 
 use crate::support::program::Place;
 
+/// The first and the last day of each membership, by ticker.
+type Members = BTreeMap<&'static str, Vec<(&'static str, &'static str)>>;
+
 /// The demo with and without a universe: some tickers are members for a while, one twice, and one never existed.
-fn place() -> (Place, BTreeMap<&'static str, Vec<(&'static str, &'static str)>>) {
+fn place() -> (Place, Members) {
     let place = Place::new();
     let members = BTreeMap::from([
         ("XOM", vec![("2000-01-01", "9999-12-31")]),
@@ -30,6 +33,7 @@ fn place() -> (Place, BTreeMap<&'static str, Vec<(&'static str, &'static str)>>)
         &format!("{source}dataset.kind = \"news\"\noutput.format = \"csv\"\nfilter.universe = \"index.csv\"\n"),
     );
     place.run(["run", "whole", "-q"]).expect_success();
+    place.run(["run", "news", "-q"]).expect_success();
     (place, members)
 }
 

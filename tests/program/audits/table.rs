@@ -39,12 +39,12 @@ fn history(series: usize, turn: usize) -> Value {
     let mut entries = Vec::new();
     for (number, date) in first.iter_days().take_while(|date| *date <= today).enumerate().skip(begins) {
         // A value changes on some evenings, and sometimes back.
-        let changes = (0..=turn).rev().find(|turn| mixed([series, number, *turn, 1]) % 6 == 0).unwrap_or(0);
+        let changes = (0..=turn).rev().find(|turn| mixed([series, number, *turn, 1]).is_multiple_of(6)).unwrap_or(0);
         let value = mixed([series, number, changes, 2]);
-        if value % 11 == 0 || number % 7 == 6 {
+        if value.is_multiple_of(11) || number % 7 == 6 {
             continue;
         }
-        let signal = if value % 2 == 0 { "buy" } else { "sell" };
+        let signal = if value.is_multiple_of(2) { "buy" } else { "sell" };
         entries.push(json!({ "date": date.to_string(), "signal": signal, "confidence": (value % 4 + 1) as f64 / 7.0 }));
     }
     Value::Array(entries)
@@ -56,7 +56,7 @@ fn news(ticker: usize, turn: usize) -> Value {
     let mut articles = Vec::new();
     for (number, date) in first.iter_days().take_while(|date| *date <= today).enumerate() {
         let value = mixed([ticker, number, turn / 2, 3]);
-        if value % 9 > 0 {
+        if !value.is_multiple_of(9) {
             let score = (value % 5) as f64 / 3.0;
             articles.push(json!({ "date": date.to_string(), "title": format!("Of {date}"), "link": "https://it/", "score": score }));
         }

@@ -113,7 +113,7 @@ impl ObservationRows<'_> {
         let parsed: Vec<Option<Ticker>> =
             tickers.values().as_string::<i32>().iter().map(|name| name?.parse().ok()).collect();
         let ticker = |row: usize| parsed[tickers.keys().value(row) as usize].as_ref();
-        let [periods, regimes, signals] = ["period", "regime", "signal"].map(|name| column(name));
+        let [periods, regimes, signals] = ["period", "regime", "signal"].map(&column);
         let (periods, regimes) = (names_of::<Period>(periods), names_of::<Regime>(regimes));
         let signals = names_of::<Signal>(signals);
         let confidences = column("confidence").as_primitive::<Float64Type>().values();

@@ -19,7 +19,7 @@ use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::sources::{Sources, sources};
 use crate::audit::table::{self, TableAudit, TableInput};
 use crate::columns::Rows;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{DatasetPlan, Filter, Plan};
 use crate::time::{Clock, unique_name};
 
@@ -147,7 +147,11 @@ pub fn audit_table(
             let view = View::of(archive.clone(), as_of).until(&options.control.stop);
             let dataset = plan.dataset.of_features(plan.dataset.vintage);
             let filter = Filter { universe: None, ..dataset.filter.clone() }.and(filter);
-            let scope = Scope { filter: filter.clone(), ..archived_scope(plan, &view)? };
+            let scope = match archived_scope(plan, &view) {
+                // The first runs may be those of other definitions.
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+                scope => Scope { filter: filter.clone(), ..scope? },
+            };
             let work = Builder {
                 plan,
                 view: &view,
