@@ -211,7 +211,11 @@ fn walk(seed: u64, definitions: [[&str; 3]; 3]) {
         let leak = place.run(["audit", "leak", name]).expect_success().stdout;
         assert!(leak.contains("walk forward: as published at"), "{leak}");
         let sql = place.file(&format!("{name}.sql"));
-        fs::write(&sql, place.run(["sql", name]).expect_success().stdout).expect("a file");
+        let statement = place.run(["sql", name]);
+        if statement.stderr.contains("SQL cannot count trading days") {
+            continue;
+        }
+        fs::write(&sql, statement.expect_success().stdout).expect("a file");
         cases.push(
             json!({ "sql": sql, "dataset": place.file(&format!("output/datasets/{name}/latest/{name}.parquet")) }),
         );

@@ -221,7 +221,7 @@ fn of_column(column: Column) -> (&'static str, &'static str) {
 
 /// Whether rows are articles, as far as the columns tell: no dataset of signals has these.
 pub(crate) fn is_of_news(schema: &Schema, names: &ColumnNames) -> bool {
-    let of_articles = [Column::Title, Column::Link, Column::Copy, Column::Score];
+    let of_articles = [Column::Title, Column::Link, Column::Copy];
     of_articles.into_iter().any(|column| names.find(column, schema).is_some())
 }
 
