@@ -120,11 +120,11 @@ fn invalid_records_are_rejected_and_their_neighbours_are_kept() {
     // Of the two entries for the 19th, one with an offset, the first one counts. An article without a score is counted
     // but not part of the mean.
     let expected = "\
-ticker,date,period,regime,signal,confidence,\
+ticker,date,period,regime,signal,confidence,score,\
 news_count_1d,news_mean_1d,news_min_1d,news_max_1d,news_count_2d,news_mean_2d,news_min_2d,news_max_2d,\
-news_last_score,news_last_date
-BRK.B,2026-11-19T00:00:00,15d,neutral,sell,1.0,1,,,,1,,,,,2026-11-18T00:00:00
-BRK.B,2026-11-20T00:00:00,15d,neutral,buy,0.5,1,0.5,0.5,0.5,2,0.5,0.5,0.5,0.5,2026-11-19T00:00:00
+news_last_score,news_last_date,sector
+BRK.B,2026-11-19T00:00:00,15d,neutral,sell,1.0,-1.0,1,,,,1,,,,,2026-11-18T00:00:00,energy
+BRK.B,2026-11-20T00:00:00,15d,neutral,buy,0.5,0.5,1,0.5,0.5,0.5,2,0.5,0.5,0.5,0.5,2026-11-19T00:00:00,energy
 ";
     assert_eq!(rows, expected);
 }

@@ -50,13 +50,13 @@ fn a_matrix_of_a_wide_dataset_is_shown_as_its_file_has_it() {
         let rows = objects(&show_text(&place, &[&one[..], &["--format", "json"]].concat()));
         let csv = show_text(&place, &[&one[..], &["--format", "csv"]].concat());
         let file = read(&place.file("output/datasets/wide/latest/5d-neutral/signal.parquet"));
-        let signals = cast(file.column_by_name("NEE").expect("a ticker"), &DataType::Int64).expect("numbers");
-        let signals = signals.as_primitive::<arrow::datatypes::Int64Type>();
+        let signals = cast(file.column_by_name("NEE").expect("a ticker"), &DataType::Float64).expect("numbers");
+        let signals = signals.as_primitive::<arrow::datatypes::Float64Type>();
         let expected: Vec<Value> = signals.iter().map(Value::from).collect();
-        assert!(expected.len() > 100 && expected.contains(&1.into()) && expected.contains(&(-1).into()));
+        assert!(expected.len() > 100 && expected.contains(&1.0.into()) && expected.contains(&(-1.0).into()));
         assert_eq!(rows.iter().map(|row| row["NEE"].clone()).collect::<Vec<_>>(), expected);
         let of_csv = csv.lines().skip(1).map(|line| line.split_once(',').expect("two columns"));
-        let expected = signals.iter().map(|signal| signal.map_or(String::new(), |signal| signal.to_string()));
+        let expected = signals.iter().map(|signal| signal.map_or(String::new(), |signal| format!("{signal:?}")));
         assert!(csv.starts_with("date,NEE\n"), "{csv}");
         assert!(of_csv.clone().map(|(_, signal)| signal.to_owned()).eq(expected));
         assert!(of_csv.map(|(date, _)| date).eq(rows.iter().map(|row| row["date"].as_str().expect("a date"))));

@@ -186,7 +186,10 @@ fn spark_matches_messy_data_and_odd_scores_to_the_last_bit() {
 #[test]
 fn a_statement_contains_the_documented_archive_query() {
     let place = Place::new();
-    place.define("it", "source.service = \"demo\"\nsignals.sectors = [\"utilities\"]\n");
+    // Without sectors, nothing of the past is asked for.
+    let columns = "dataset.columns = [\"ticker\", \"date\", \"period\", \"regime\", \"signal\", \"confidence\"]\n";
+    let sectors = "signals.sectors = [\"utilities\"]\ndataset.kind = \"signals\"\n";
+    place.define("it", &format!("source.service = \"demo\"\n{sectors}{columns}"));
     place.run(["run", "it", "-q"]).expect_success();
     let now = to_record(Utc::now());
     let options = ["--as-of", &now, "--archive", "s3://bucket/archive/"];

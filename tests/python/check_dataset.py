@@ -44,7 +44,7 @@ def expected_rows():
         for period in signals.get("periods", ["15d"]):
             for regime in signals.get("regimes", ["neutral"]):
                 answer = get(f"{base}/signals-history-all", sector=sector, period=period, regime=regime)
-                histories += answer.values()
+                histories += [{**history, "sector": sector} for history in answer.values()]
     features = {}
     for ticker in sorted({history["ticker"] for history in histories}):
         articles = get(f"{sentiment_base}/news_articles/{quote(ticker)}")
@@ -59,7 +59,9 @@ def expected_rows():
                 "regime": history["regime"],
                 "signal": entry["signal"],
                 "confidence": entry["confidence"],
+                "score": entry["confidence"] if entry["signal"] == "buy" else -entry["confidence"],
                 **features[history["ticker"]][entry["date"]],
+                "sector": history["sector"],
             }
 
 

@@ -33,7 +33,8 @@ pub(crate) fn history() -> String {
 
 pub(crate) fn define(place: &Place, name: &str, service: &Scripted, more: &str) {
     let text = format!(
-        "[source]\n{}patience = \"1s\"\n[signals]\nsectors = [\"{name}\"]\n[sentiment]\narticles = false\n{more}",
+        "[source]\n{}patience = \"1s\"\n[signals]\nsectors = [\"{name}\"]\n[sentiment]\narticles = false\n\
+         [calendar]\nexchange = \"weekdays\"\n{more}",
         service.source()
     );
     place.define(name, &text);

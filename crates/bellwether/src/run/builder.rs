@@ -87,7 +87,7 @@ impl Builder<'_> {
         let are_named = !matches!(self.prices, PriceInput::OfDefinition)
             || !self.plan.prices.files.is_empty()
             || matches!(self.plan.source, Source::Demo);
-        let is_needed = dataset.labels.horizons.first().is_some();
+        let is_needed = !dataset.labels.horizons.is_empty();
         if !dataset.columns.contains(&Column::EntryAt) || !(is_needed || are_named) {
             return Ok(None);
         }

@@ -45,10 +45,13 @@ enum KnownHours {
     /// Nothing.
     Unknown,
     /// They are the same on each trading day, but for an exchange's early closes.
-    Daily(OpeningHours, fn(NaiveDate) -> Option<u32>),
+    Daily(OpeningHours, EarlyClose),
     /// They are listed, in order.
     Listed(Vec<Hours>),
 }
+
+/// The hour at which a session closes early on a day, if it does.
+type EarlyClose = fn(NaiveDate) -> Option<u32>;
 
 /// When a session opens and closes, in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,20 +71,20 @@ struct ListedSession {
 impl Sessions {
     /// Monday to Friday, except for holidays.
     pub fn of_rule(hours: Option<OpeningHours>, holidays: &[NaiveDate]) -> Self {
-        let hours = hours.map(|hours| (hours, (|_| None) as fn(NaiveDate) -> Option<u32>));
+        let hours = hours.map(|hours| (hours, (|_| None) as EarlyClose));
         Self::of_days(|date| !holidays.contains(&date), hours)
     }
 
     /// Those of the New York Stock Exchange.
     fn of_new_york() -> Self {
         let hours = "09:30-16:00 America/New_York".parse::<OpeningHours>().ok();
-        Self::of_days(|date| !nyse::is_holiday(date), hours.map(|hours| (hours, nyse::early_close as fn(_) -> _)))
+        Self::of_days(|date| !nyse::is_holiday(date), hours.map(|hours| (hours, nyse::early_close as EarlyClose)))
     }
 
     /// The days from Monday to Friday that are open.
     fn of_days(
         is_open: impl Fn(NaiveDate) -> bool,
-        hours: Option<(OpeningHours, fn(NaiveDate) -> Option<u32>)>,
+        hours: Option<(OpeningHours, EarlyClose)>,
     ) -> Self {
         let days: Vec<Day> = (0..END).filter(|day| is_weekday(*day) && is_open(date(*day))).collect();
         let bytes = days.iter().flat_map(|day| day.to_le_bytes());
@@ -191,7 +194,7 @@ impl Sessions {
 
 impl Hours {
     /// Opening hours on a day, on which a session may close early.
-    fn of(hours: OpeningHours, early: fn(NaiveDate) -> Option<u32>, day: Day) -> Self {
+    fn of(hours: OpeningHours, early: EarlyClose, day: Day) -> Self {
         let day = date(day);
         let early = early(day).and_then(|hour| NaiveTime::from_hms_opt(hour, 0, 0));
         let close = early.map_or(hours.close, |time| TimeOfDay { time, ..hours.close });

@@ -42,7 +42,7 @@ impl Validator {
             self.object(problem.with_hint("it is a column of signals: remove it"));
         }
         let extra = self.distinct("column", add.as_ref()).unwrap_or_default().into_iter().filter_map(added);
-        let mut columns: Vec<Column> = kind.base().iter().copied().collect();
+        let mut columns: Vec<Column> = kind.base().to_vec();
         // Where sectors are asked for, a row says which it is of.
         let is_of_sectors = typed.is_none() && kind == RowKind::Signal && definition.signals.sectors.is_some();
         columns.extend(is_of_sectors.then_some(Column::Sector));
