@@ -94,7 +94,7 @@ fn cases(service: &Scripted) -> Vec<Case> {
             cases.push((name, format!("{alone}dataset.columns = {kept:?}\n{rename}"), has));
         }
     }
-    cases.push(("joined".to_owned(), joined, [true, true, true, true, false].map(|has| has.then(String::new))));
+    cases.push(("joined".to_owned(), joined, all()));
     let has = |has_sector: bool| [true, true, false, false, has_sector].map(|has| has.then(String::new));
     cases.push(("news".to_owned(), news(service), has(false)));
     cases.push(("news-of-sectors".to_owned(), format!("{}dataset.add = \"sector\"\n", news(service)), has(true)));

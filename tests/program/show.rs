@@ -51,7 +51,7 @@ fn a_matrix_of_a_wide_dataset_is_shown_as_its_file_has_it() {
         let csv = show_text(&place, &[&one[..], &["--format", "csv"]].concat());
         let file = read(&place.file("output/datasets/wide/latest/5d-neutral/signal.parquet"));
         let signals = cast(file.column_by_name("NEE").expect("a ticker"), &DataType::Float64).expect("numbers");
-        let signals = signals.as_primitive::<arrow::datatypes::Float64Type>();
+        let signals = signals.as_primitive::<Float64Type>();
         let expected: Vec<Value> = signals.iter().map(Value::from).collect();
         assert!(expected.len() > 100 && expected.contains(&1.0.into()) && expected.contains(&(-1.0).into()));
         assert_eq!(rows.iter().map(|row| row["NEE"].clone()).collect::<Vec<_>>(), expected);

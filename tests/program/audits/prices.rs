@@ -188,7 +188,10 @@ fn a_market_with_crashes_jumps_and_names_that_hardly_trade_is_not_warned_of() {
     let days = universe.trading_days()[universe.trading_days().len() - 300..].to_vec();
     let warnings = project.audit(&Market { names, days, closes }).expect("no refusal");
     assert!(
-        warnings.iter().all(|warning| warning.contains(" of 5 tickers with signals have no price: ")),
+        warnings.iter().all(|warning| {
+            // The market of the demo keeps holidays, which each Monday to Friday does not.
+            warning.contains(" of 5 tickers with signals have no price: ") || warning.contains("of the calendar have no closes")
+        }),
         "{warnings:?}"
     );
 }

@@ -82,10 +82,7 @@ impl Sessions {
     }
 
     /// The days from Monday to Friday that are open.
-    fn of_days(
-        is_open: impl Fn(NaiveDate) -> bool,
-        hours: Option<(OpeningHours, EarlyClose)>,
-    ) -> Self {
+    fn of_days(is_open: impl Fn(NaiveDate) -> bool, hours: Option<(OpeningHours, EarlyClose)>) -> Self {
         let days: Vec<Day> = (0..END).filter(|day| is_weekday(*day) && is_open(date(*day))).collect();
         let bytes = days.iter().flat_map(|day| day.to_le_bytes());
         let early = |day: &Day| Some(hours?.1(date(*day))? as u8);
