@@ -123,7 +123,7 @@ def load(
         "add": _values.names("add", add) or [],
         "labels": [],
         "lag": None,
-        "stamp": _values.text("stamp", stamp),
+        "stamp": _values.stamp("stamp", stamp),
     }
     selectors = {"sectors": sectors, "periods": periods, "regimes": regimes}
     part = _values.part(columns, tickers, start, end, **selectors)
@@ -299,8 +299,8 @@ class Dataset(Table):
         self,
         value: str | None = None,
         *,
-        periods: str | None = None,
-        regimes: str | None = None,
+        periods: Names | None = None,
+        regimes: Names | None = None,
         stamp: Stamp = "session",
         prices: Prices | None = None,
         lag: int = 1,
@@ -322,18 +322,17 @@ class Dataset(Table):
         names = self._identity["names"]
         value = names["score"] if value is None else _values.text("value", value)
         choices = {
-            "period": _values.optional_text("periods", periods),
-            "regime": _values.optional_text("regimes", regimes),
+            "period": _values.one_name("periods", periods),
+            "regime": _values.one_name("regimes", regimes),
         }
-        by_session = _values.text("stamp", stamp) == "session"
-        if not by_session and stamp != "date":
-            raise UsageError(f"stamp: `{stamp}` is neither `date` nor `session`", "choose one of them")
+        by_session = _values.stamp("stamp", stamp) == "session"
+        lag, given_prices = _values.sessions("lag", lag), _values.prices("prices", prices)
         rows, session = self._rows, "entry_at"
         if by_session and session not in self.columns:
             given, folders, options, part, _ = self._origin
-            options = {**options, "add": [session], "lag": _values.sessions("lag", lag)}
+            options = {**options, "add": [session], "lag": lag}
             part = {**part, "columns": None}
-            stamped = of(given, folders, options, part, _values.prices("prices", prices))
+            stamped = of(given, folders, options, part, given_prices)
             assert isinstance(stamped, Dataset)
             rows = stamped._rows
         key = [names["date"], names["ticker"]]

@@ -24,6 +24,7 @@ Added = Literal[
     "backfilled",
     "known_at",
     "tradable_at",
+    "entry_at",
     "source",
     "watched_until",
     "id",
@@ -51,6 +52,7 @@ class Archive(TypedDict, total=False):
 class Calendar(TypedDict, total=False):
     """The trading days, and the hours that `tradable_at` needs."""
 
+    exchange: Literal["XNYS", "weekdays"] | None
     holidays: str | datetime.date | Iterable[str | datetime.date] | None
     hours: str | None
     sessions: str | None
@@ -147,6 +149,13 @@ class Output(TypedDict, total=False):
     sort: Names | None
     values: Names | None
     vintage: Literal["latest", "first", "all"] | None
+
+
+class Labels(TypedDict, total=False):
+    """What to measure beside each signal: returns from the first close at which it could be entered."""
+
+    horizons: Names | None
+    lag: int | None
 
 
 class Prices(TypedDict, total=False):
@@ -252,6 +261,7 @@ class DefinitionDict(TypedDict, total=False):
     hooks: Hooks | None
     identity: Identity | None
     join: Join | None
+    labels: Labels | None
     output: Output | None
     prices: Prices | None
     rejects: Rejects | None

@@ -171,6 +171,22 @@ def optional_text(argument: str, value: str | None) -> str | None:
     return None if value is None else text(argument, value)
 
 
+def stamp(argument: str, value: str) -> str:
+    """What dates a row: its date, or the session of its entry."""
+    found = text(argument, value)
+    if found not in ("date", "session"):
+        raise invalid(argument, value, "it is neither `date` nor `session`", "choose one of them")
+    return found
+
+
+def one_name(argument: str, value: Names | None) -> str | None:
+    """One name, or none."""
+    found = names(argument, value)
+    if found is not None and len(found) != 1:
+        raise invalid(argument, value, "it is not one name", "choose one")
+    return None if found is None else found[0]
+
+
 def names(argument: str, value: Names | None) -> list[str] | None:
     """One name, or several."""
     if value is None:

@@ -71,6 +71,8 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     "seed": [(-1, "it is not a whole number"), (1.5, "it is not a whole number"), (2**64, "it is not a whole number")],
     "key": [("", "it is empty"), (5, "it is not text")],
     "prices": [(5, "it is neither rows nor files"), (b"a.csv", "it is neither rows nor files"), ([5], "it is not a path")],
+    "stamp": [("noon", "it is neither `date` nor `session`"), (None, "it is not text")],
+    "add": NAMES,
     "lag": [(-1, "it is not a number of sessions"), (1.5, "it is not a number of sessions"), (True, "it is not a number")],
     "table": [(5, "it is neither rows nor a file"), (b"a.csv", "it is neither rows nor a file")],
     "ticker": TEXTS,
@@ -202,13 +204,13 @@ def test_a_dataset_without_a_column_selects_no_rows_by_it(published: Path) -> No
 
 def test_a_factor_keeps_to_what_was_loaded(published: Path) -> None:
     part = bw.load("demo", periods="5d", tickers="XOM")
-    assert len(part.factor("confidence", regime="bull")) == len(bw.load("demo", tickers="XOM").factor("confidence", period="5d", regime="bull"))
+    assert len(part.factor("confidence", regimes="bull")) == len(bw.load("demo", tickers="XOM").factor("confidence", periods="5d", regimes="bull"))
     with pytest.raises(bw.UsageError, match="the dataset was loaded without period `1m`"):
-        part.factor("confidence", period="1m", regime="bull")
+        part.factor("confidence", periods="1m", regimes="bull")
     with pytest.raises(bw.UsageError, match="no signals for period `6m`"):
-        bw.load("demo").factor("confidence", period="6m")
+        bw.load("demo").factor("confidence", periods="6m")
     with pytest.raises(bw.UsageError, match="no column `nope`"):
-        bw.load("demo").factor("nope", period="5d", regime="bull")
+        bw.load("demo").factor("nope", periods="5d", regimes="bull")
     with pytest.raises(bw.UsageError, match="`ticker` is in the index"):
         bw.load("demo").factor("ticker")
 
@@ -348,7 +350,7 @@ def test_results_outlive_the_folder_that_they_were_made_in(place: Path, tmp_path
     before = {name: pl.DataFrame(table).height for name, table in results.items()}
     os.chdir(tmp_path_factory.mktemp("elsewhere"))
     assert {name: pl.DataFrame(table).height for name, table in results.items()} == before
-    assert len(results["built"].factor("confidence", period="5d", regime="bull")) > 0
+    assert len(results["built"].factor("confidence", periods="5d", regimes="bull")) > 0
     assert all(matrix.to_polars().height > 0 for matrix in wide.values())
     loaded = summary.load()
     assert isinstance(loaded, bw.Dataset) and loaded.to_polars().height == summary.rows

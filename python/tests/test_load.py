@@ -22,7 +22,7 @@ import pytest
 
 import bellwether as bw
 
-COLUMNS = ["ticker", "date", "period", "regime", "signal", "confidence"]
+COLUMNS = ["ticker", "date", "period", "regime", "signal", "confidence", "score"]
 
 
 DEFINITION = {
@@ -246,7 +246,7 @@ def test_the_columns_are_known_without_reading(published: Path) -> None:
 
 
 def test_a_factor_is_a_series_by_date_and_ticker(published: Path) -> None:
-    factor = bw.load("demo").factor("signal", period="5d", regime="neutral")
+    factor = bw.load("demo").factor("signal", periods="5d", regimes="neutral")
     assert factor.index.names == ["date", "ticker"]
     assert factor.index.is_unique and factor.index.is_monotonic_increasing
     assert factor.index.levels[0].tz is None
@@ -295,7 +295,7 @@ def test_renamed_columns_are_the_key_of_matrices_and_factors(place: Path) -> Non
         part = bw.load("renamed", layout="wide", as_of=as_of, tickers="XOM", columns=["symbol", "side"])
         assert list(part) == ["5d-neutral/side"]
         assert set(part["5d-neutral/side"].to_polars()["XOM"].drop_nulls()) == {1, -1}
-    factor = bw.load("renamed", tickers="XOM").factor("side", period="5d")
+    factor = bw.load("renamed", tickers="XOM").factor("side", periods="5d")
     assert factor.index.names == ["day", "symbol"]
     assert set(factor.unique()) == {1, -1}
 

@@ -190,7 +190,8 @@ fn a_market_with_crashes_jumps_and_names_that_hardly_trade_is_not_warned_of() {
     assert!(
         warnings.iter().all(|warning| {
             // The market of the demo keeps holidays, which each Monday to Friday does not.
-            warning.contains(" of 5 tickers with signals have no price: ") || warning.contains("of the calendar have no closes")
+            warning.contains(" of 5 tickers with signals have no price: ")
+                || warning.contains("of the calendar have no closes")
         }),
         "{warnings:?}"
     );
