@@ -284,7 +284,7 @@ class Dataset(Table):
 
         >>> import bellwether as bw
         >>> frame = bw.load("demo", periods="5d").with_returns(horizons="5d").to_pandas()
-        >>> (frame["entry_at"] > frame["date"]).all()
+        >>> (frame["entry_at"] > frame["date"])[frame["entry_at"].notna()].all()
         np.True_
         """
         given, folders, options, part, _ = self._origin

@@ -161,8 +161,8 @@ where
     let Some(text) = text else { return Ok(()) };
     let wanted: T = service_value(argument, text)?;
     if selected.as_ref().is_some_and(|selected| !selected.contains(&wanted)) {
-        let what = format!("the dataset was loaded without {argument} `{wanted}`");
-        return Err(Error::usage(what, format!("add it to `{argument}s` of `load`, or choose another one")));
+        let what = format!("the dataset was loaded without {} `{wanted}`", argument.trim_end_matches('s'));
+        return Err(Error::usage(what, format!("add it to `{argument}` of `load`, or choose another one")));
     }
     *selected = Some(BTreeSet::from([wanted]));
     Ok(())

@@ -166,7 +166,7 @@ def test_selections_apply_or_are_refused(published: Path, as_of) -> None:
             plain = frame.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
             polars.testing.assert_frame_equal(plain, expected)
     for part, said in [
-        ({"sectors": "energy"}, "cannot select sectors: the dataset has no column `sector`\nhint: leave out `--sector`, or "),
+        ({"sectors": "mining"}, "no signals for sector `mining`"),
         ({"columns": []}, "no columns are selected\nhint: leave out `--columns` for all columns"),
         ({"tickers": []}, "no tickers are selected\nhint: leave out `--ticker` for all tickers"),
         ({"columns": ["nope"]}, "no column `nope`; the columns are `ticker`, "),
@@ -224,14 +224,14 @@ def test_a_wide_version_is_selected_from_and_loaded_from_its_summary(published: 
     }
     summary = bw.build(definition, data="matrices", archive="output/archive", progress=False)
     loaded = summary.load()
-    assert isinstance(loaded, bw.Wide) and len(loaded) == 8
+    assert isinstance(loaded, bw.Wide) and len(loaded) == 4
 
     def load(**part: Any) -> bw.Wide:
         return bw.load("matrices", layout="wide", data="matrices", **part)
 
-    assert list(load(periods="5d", regimes="bull", columns="confidence")) == ["5d-bull/confidence"]
+    assert list(load(periods="5d", regimes="bull", columns="score")) == ["5d-bull/score"]
     for part, said in [
-        ({"columns": ["nope"]}, "no matrices of column `nope`; there are those of `confidence`, `signal`"),
+        ({"columns": ["nope"]}, "no matrices of column `nope`; there are those of `score`"),
         ({"columns": ["ticker"]}, "no column for the values of matrices"),
         ({"periods": "6m"}, "no signals for period `6m`"),
         ({"sectors": "energy"}, "cannot select sectors of a matrix"),

@@ -127,7 +127,7 @@ def test_a_table_of_any_frame_or_file_is_judged_like_by_the_program(two_days: Pa
         assert found.columns == printed.columns and len(found) == printed.height > 0, name
         told = {"version": 1, **found.totals}
         assert {**told, "table": None} == {**document, "table": None}, name
-    assert document["not_examined"] and document["total"]["values"] == 2_000
+    assert document["not_examined"] and document["total"]["values"] == 4_000
     at_close = bw.audit_table(frame, "demo", at="16:00 America/New_York")
     assert at_close.totals["decided"] == "at 16:00 America/New_York of the day in `date`"
     with pytest.raises(bw.DataError, match="has no column `decided`"):
@@ -328,7 +328,7 @@ def test_every_answer_can_be_pickled(two_days: Path) -> None:
     answers = [
         *(bw.runs(), bw.datasets(), bw.articles("demo", tickers="XOM"), bw.demo_prices(), bw.revisions("demo"), bw.quality("demo")),
         *(bw.skill("demo"), bw.diff("demo", version), bw.query("demo", "select * from dataset limit 3"), bw.load("demo").head(3)),
-        bw.load("demo", layout="wide")["5d-bull/confidence"],
+        bw.load("demo", layout="wide")["5d-bull/score"],
     ]
     for answer in answers:
         found = pickle.loads(pickle.dumps(answer))

@@ -68,7 +68,7 @@ def test_matrices_by_session_have_the_correlation_of_skill(demo: Path) -> None:
     returns = (prices.shift(-5) / prices - 1).reindex(scores.index)[scores.columns]
     correlation = scores.corrwith(returns, axis=1, method="spearman").mean()
     assert correlation == pytest.approx(measured(), abs=1e-12)
-    assert set(scores.dtypes) == {"float64"}
+    assert {str(kind) for kind in scores.dtypes} == {"float64"}
 
 
 def test_the_joins_that_come_first_to_mind_look_ahead(demo: Path) -> None:

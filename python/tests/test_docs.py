@@ -33,8 +33,10 @@ PAGES = {page.relative_to(ROOT).as_posix(): page.read_text() for page in [ROOT /
 def test_the_python_of_the_pages_runs(page: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=":")
     bw.run("demo", progress=False)
+    # A block may go on from those before it.
+    names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGES[page], re.DOTALL):
-        exec(compile(block, page, "exec"), {})
+        exec(compile(block, page, "exec"), names)
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))

@@ -265,7 +265,7 @@ def test_matrices_equal_a_pivot(published: Path, as_of) -> None:
         matrix = wide[f"1m-bull/{column}"]
         polars.testing.assert_frame_equal(matrix.to_polars(), expected.select("date", *sorted(expected.columns[1:])))
         assert matrix.tickers == sorted(expected.columns[1:])
-    signs = long.with_columns(pl.col("signal").cast(pl.String).replace_strict({"buy": 1, "sell": -1}).cast(pl.Int64))
+    signs = long.with_columns(pl.col("signal").cast(pl.String).replace_strict({"buy": 1, "sell": -1}).cast(pl.Float64))
     expected = signs.pivot("ticker", index="date", values="signal").sort("date")
     signals = wide["1m-bull/signal"]
     polars.testing.assert_frame_equal(signals.to_polars(), expected.select("date", *sorted(expected.columns[1:])))
@@ -289,7 +289,7 @@ def test_renamed_columns_are_the_key_of_matrices_and_factors(place: Path) -> Non
     long = bw.load("renamed").to_polars().filter(pl.col("symbol").is_in(["CVX", "XOM"]))
     expected = long.pivot("symbol", index="day", values="confidence").sort("day").select("day", "CVX", "XOM")
     for as_of in (None, datetime.datetime.now(datetime.timezone.utc).date()):
-        wide = bw.load("renamed", layout="wide", as_of=as_of, tickers=["CVX", "XOM"])
+        wide = bw.load("renamed", layout="wide", as_of=as_of, tickers=["CVX", "XOM"], columns=["confidence", "side"])
         assert list(wide) == ["5d-neutral/confidence", "5d-neutral/side"]
         polars.testing.assert_frame_equal(wide["5d-neutral/confidence"].to_polars(), expected)
         part = bw.load("renamed", layout="wide", as_of=as_of, tickers="XOM", columns=["symbol", "side"])
@@ -314,9 +314,9 @@ def test_a_wide_version_is_read_as_matrices(place: Path) -> None:
     assert list(wide) == [f"{file.parent.name}/{file.stem}" for file in files]
     for file, matrix in zip(files, wide.values()):
         polars.testing.assert_frame_equal(matrix.to_polars(), pl.read_parquet(file), check_dtypes=False)
-    part = bw.load("matrices", layout="wide", columns=["confidence"], tickers="XOM", start="2026-10-01")
-    assert list(part) == ["5d-neutral/confidence"]
-    assert part["5d-neutral/confidence"].tickers == ["XOM"]
+    part = bw.load("matrices", layout="wide", columns=["score"], tickers="XOM", start="2026-10-01")
+    assert list(part) == ["5d-neutral/score"]
+    assert part["5d-neutral/score"].tickers == ["XOM"]
     with pytest.raises(bw.DataError, match="is wide"):
         bw.load("matrices")
     # `latest` may be another version when a pickle is read.
@@ -324,7 +324,7 @@ def test_a_wide_version_is_read_as_matrices(place: Path) -> None:
     bw.run({**definition, "signals": {"sectors": ["utilities"], "periods": ["5d"]}}, progress=False)
     now = bw.load("matrices", layout="wide")
     for matrices, has_oil in ((now, False), (pickle.loads(pickled), True)):
-        assert ("XOM" in matrices["5d-neutral/confidence"].tickers) == has_oil
+        assert ("XOM" in matrices["5d-neutral/score"].tickers) == has_oil
 
 
 def test_a_version_is_found_by_name_and_by_folder(published: Path) -> None:
@@ -430,7 +430,7 @@ def test_a_universe_may_be_wider_than_the_dataset(published: Path) -> None:
 def test_dates_without_rows_give_empty_matrices_with_all_keys(published: Path) -> None:
     everything = bw.load("demo", layout="wide")
     empty = bw.load("demo", layout="wide", start="2100-01-01")
-    assert list(empty) == list(everything) and len(everything) == 8
+    assert list(empty) == list(everything) and len(everything) == 4
     assert all(len(matrix.to_pandas()) == 0 for matrix in empty.values())
     some = bw.load("demo", layout="wide", start="2100-01-01", periods="5d", columns="confidence")
     assert list(some) == ["5d-bull/confidence", "5d-neutral/confidence"]

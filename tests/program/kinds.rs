@@ -47,8 +47,8 @@ fn signals_without_news_ask_for_no_news_and_are_those_of_the_joined_dataset() {
     place.run(["build", "signals", "-q"]).expect_success();
     let read = |name: &str| read(&place.file(&format!("output/datasets/{name}/latest/{name}.parquet")));
     let (joined, alone) = (read("joined"), read("signals"));
-    assert_eq!((alone.num_columns(), joined.num_columns()), (6, 20));
-    assert_eq!(alone.columns(), &joined.columns()[..6]);
+    assert_eq!((alone.num_columns(), joined.num_columns()), (8, 22));
+    assert_eq!(&alone.columns()[..7], &joined.columns()[..7]);
     let page = place.run(["report", "signals", "--output", "-"]).expect_success().stdout;
     assert!(page.contains("This dataset has no news") || !page.contains("news_count"), "the report says so");
 }

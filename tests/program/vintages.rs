@@ -57,14 +57,14 @@ fn the_history_of_a_date_is_shown_for_any_definition_of_signals() {
     let wanted: Vec<String> = all
         .lines()
         .filter(|line| line.starts_with("AAA,2026-01-12T00:00:00,5d,"))
-        .map(|line| line.split(',').take(8).collect::<Vec<_>>().join(","))
+        .map(|line| line.split(',').take(9).collect::<Vec<_>>().join(","))
         .collect();
     assert!(wanted.len() > 1, "a date with several values: {wanted:?}");
     for name in ["it", "all"] {
         let words = ["show", name, "--history", "--ticker", "AAA", "--date", "2026-01-12", "--period", "5d"];
         let shown = place.run(words.iter().chain(&["--format", "csv"])).expect_success().stdout;
         assert_eq!(shown.lines().skip(1).collect::<Vec<_>>(), wanted, "{name}");
-        assert!(shown.starts_with("ticker,date,period,regime,known_from,known_until,signal,confidence\n"), "{shown}");
+        assert!(shown.starts_with("ticker,date,period,regime,known_from,known_until,signal,confidence,score\n"), "{shown}");
         let table = place.run(words).expect_success().stdout;
         assert_eq!(table.lines().count(), 1 + wanted.len(), "{table}");
         let then = place.run(words.iter().chain(&["--as-of", "2026-01-20"])).expect_success().stdout;

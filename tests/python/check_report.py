@@ -35,7 +35,9 @@ for table in ("signals", "articles", "requests", "rejects"):
 spans = ", ".join(f"('{seal['run']}', timestamptz '{seal['started_at']}', timestamptz '{seal['sealed_at']}')" for seal in seals)
 duckdb.sql(f"create table spans as select * from (values {spans}) as spans(run, started_at, sealed_at)")
 
-duckdb.sql(f"create table rows as select columns(name -> name <> 'sector') from read_parquet('{version}/{name}.parquet')")
+published = f"read_parquet('{version}/{name}.parquet')"
+columns = [column for column, *_ in duckdb.sql(f"describe select * from {published}").fetchall() if column != "sector"]
+duckdb.sql(f"create table rows as select {', '.join(columns)} from {published}")
 # Plots over time go from 1900 to 2099.
 duckdb.sql("create view drawn as select * from rows where year(date) between 1900 and 2099")
 duckdb.sql("create view signals as select * from signals_of_all where (ticker, period, regime) in (select distinct (ticker, period, regime) from rows)")

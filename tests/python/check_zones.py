@@ -82,9 +82,10 @@ class Rule:
 
     def made(self, written):
         """When a signal was made."""
-        if written.instant is not None:
+        is_midnight = written.is_day or (written.instant is not None and written.face.time() == time.min)
+        if written.instant is not None and not (is_midnight and self.made_at):
             return written.instant, self.naive(written)
-        if written.is_day and self.made_at:
+        if is_midnight and self.made_at:
             clock, zone = self.made_at
             face = datetime.combine(written.face.date(), time.fromisoformat(clock))
             instant = first(zone, face)
