@@ -8,6 +8,7 @@ import pkgutil
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,10 @@ def test_the_python_of_the_pages_runs(page: str, place: Path, monkeypatch: pytes
     # A block may go on from those before it.
     names: dict[str, object] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGES[page], re.DOTALL):
-        exec(compile(block, page, "exec"), names)
+        # The packages of others warn of what they use.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            exec(compile(block, page, "exec"), names)
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))

@@ -64,7 +64,10 @@ fn the_history_of_a_date_is_shown_for_any_definition_of_signals() {
         let words = ["show", name, "--history", "--ticker", "AAA", "--date", "2026-01-12", "--period", "5d"];
         let shown = place.run(words.iter().chain(&["--format", "csv"])).expect_success().stdout;
         assert_eq!(shown.lines().skip(1).collect::<Vec<_>>(), wanted, "{name}");
-        assert!(shown.starts_with("ticker,date,period,regime,known_from,known_until,signal,confidence,score\n"), "{shown}");
+        assert!(
+            shown.starts_with("ticker,date,period,regime,known_from,known_until,signal,confidence,score\n"),
+            "{shown}"
+        );
         let table = place.run(words).expect_success().stdout;
         assert_eq!(table.lines().count(), 1 + wanted.len(), "{table}");
         let then = place.run(words.iter().chain(&["--as-of", "2026-01-20"])).expect_success().stdout;
