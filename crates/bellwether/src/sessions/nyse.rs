@@ -3,23 +3,23 @@
 use chrono::{Datelike, NaiveDate, Weekday};
 
 /// Days on which it was closed for once: funerals of presidents, the attacks of 2001, a hurricane.
-const CLOSED_ONCE: [&str; 12] = [
-    "1994-04-27",
-    "2001-09-11",
-    "2001-09-12",
-    "2001-09-13",
-    "2001-09-14",
-    "2004-06-11",
-    "2007-01-02",
-    "2012-10-29",
-    "2012-10-30",
-    "2018-12-05",
-    "2025-01-09",
-    "1985-09-27",
+const CLOSED_ONCE: [(i32, u32, u32); 12] = [
+    (1994, 4, 27),
+    (2001, 9, 11),
+    (2001, 9, 12),
+    (2001, 9, 13),
+    (2001, 9, 14),
+    (2004, 6, 11),
+    (2007, 1, 2),
+    (2012, 10, 29),
+    (2012, 10, 30),
+    (2018, 12, 5),
+    (2025, 1, 9),
+    (1985, 9, 27),
 ];
 
 /// Days on which it closed early for once.
-const EARLY_ONCE: [&str; 3] = ["1997-12-26", "1999-12-31", "2003-12-26"];
+const EARLY_ONCE: [(i32, u32, u32); 3] = [(1997, 12, 26), (1999, 12, 31), (2003, 12, 26)];
 
 /// Whether it is closed on a day from Monday to Friday.
 pub(super) fn is_holiday(date: NaiveDate) -> bool {
@@ -77,6 +77,6 @@ fn good_friday(year: i32) -> NaiveDate {
     easter.and_then(|easter| easter.checked_sub_days(chrono::Days::new(2))).unwrap_or_default()
 }
 
-fn is_one_of(date: NaiveDate, days: &[&str]) -> bool {
-    days.iter().any(|day| day.parse() == Ok(date))
+fn is_one_of(date: NaiveDate, days: &[(i32, u32, u32)]) -> bool {
+    days.contains(&(date.year(), date.month(), date.day()))
 }
