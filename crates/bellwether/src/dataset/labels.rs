@@ -62,6 +62,10 @@ impl Labeller {
         let at = |session: Option<&Day>| session.map_or(UNKNOWN, |day| i64::from(*day) * MICROS_PER_DAY);
         let entry = |row: usize| {
             let day = day(dates[row]);
+            // Of a signal before the first session nobody knows what it could have been entered at.
+            if day < sessions[0] {
+                return sessions.len();
+            }
             if backfilled[row] != 0 {
                 return self.entries.entry(day);
             }

@@ -137,7 +137,7 @@ impl Column {
             )
             .in_unit(SCALE),
             (Self::EntryAt, _) => Meaning::unless(
-                "the sessions end before it",
+                "the sessions begin after the date, or end before it",
                 "the session at whose close the signal can be entered: the first after the day on which the row was known; if it \
                  was backfilled, by assumption the `lag` of `[labels]` after its date",
                 "2026-11-25T00:00:00",
