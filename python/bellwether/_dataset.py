@@ -327,10 +327,10 @@ class Dataset(Table):
         }
         by_session = _values.stamp("stamp", stamp) == "session"
         lag, given_prices = _values.sessions("lag", lag), _values.prices("prices", prices)
-        rows, session = self._rows, "entry_at"
+        rows, session = self._rows, names["entry_at"]
         if by_session and session not in self.columns:
             given, folders, options, part, _ = self._origin
-            options = {**options, "add": [session], "lag": lag}
+            options = {**options, "add": ["entry_at"], "lag": lag}
             part = {**part, "columns": None}
             stamped = of(given, folders, options, part, given_prices)
             assert isinstance(stamped, Dataset)

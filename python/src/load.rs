@@ -183,7 +183,7 @@ fn of_long(
 
 /// What the columns are called that rows are selected by, and the signal.
 fn names(dataset: &Dataset) -> Value {
-    let columns = Column::KEY.into_iter().chain([Column::Signal, Column::Score, Column::Sector]);
+    let columns = Column::KEY.into_iter().chain([Column::Signal, Column::Score, Column::Sector, Column::EntryAt]);
     columns.map(|column| (column.name(), dataset.names().of(column.name()).to_owned())).collect()
 }
 

@@ -127,7 +127,7 @@ impl Rows {
             let all = dataset.select(Selection { columns: None, ..selection.clone() })?.schema();
             let of_pair = [Column::Period, Column::Regime].into_iter().filter_map(|column| names.find(column, &all));
             let of_pair = of_pair.filter(|name| *name != value).map(str::to_owned);
-            let session = is_by_session.then(|| Column::EntryAt.name().to_owned());
+            let session = is_by_session.then(|| names.of(Column::EntryAt.name()).to_owned());
             let columns = index.into_iter().chain(of_pair).chain(session).chain([value.clone()]).collect();
             dataset.select(Selection { columns: Some(columns), ..selection }).map(Self::of_dataset)
         })

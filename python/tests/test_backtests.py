@@ -81,3 +81,24 @@ def test_the_joins_that_come_first_to_mind_look_ahead(demo: Path) -> None:
     assert of_rows(factor.merge(returns, on=["date", "ticker"]), "factor", "value") > 1.05 * measured()
     # Confidence alone does not say in which direction.
     assert abs(of_rows(by_date, "confidence", "value")) < measured() / 2
+
+
+def test_what_is_dated_before_the_prices_has_no_entry_and_no_return(demo: Path) -> None:
+    prices = bw.demo_prices().to_pandas()
+    begin = prices["date"].max() - pd.Timedelta(days=200)
+    frame = bw.load("demo", tickers="XOM", **PAIR).with_returns(prices[prices["date"] >= begin]).to_pandas()
+    first = prices.loc[prices["date"] >= begin, "date"].min()
+    before = frame[frame["date"] < first]
+    assert len(before) > 500 and before[["entry_at", "exit_at_5d", "return_5d"]].isna().all(axis=None)
+    assert frame.loc[frame["date"] >= first, "return_5d"].notna().sum() > 100
+
+
+def test_a_factor_is_stamped_by_session_whatever_the_column_is_called(demo: Path) -> None:
+    renamed = {"ticker": "asset", "date": "day", "score": "factor", "entry_at": "session"}
+    signals = {"sectors": ["energy"], "periods": ["5d"]}
+    dataset = {"kind": "signals", "add": ["entry_at"], "rename": renamed}
+    bw.run({"name": "named", "source": {"service": "demo"}, "signals": signals, "dataset": dataset}, progress=False)
+    factor = bw.load("named").factor()
+    expected = bw.load("demo", sectors="energy", **PAIR).factor()
+    assert factor.index.names == ["day", "asset"]
+    pd.testing.assert_series_equal(factor, expected, check_names=False)

@@ -115,12 +115,17 @@ impl AdHoc {
     ///
     /// If the dataset cannot have the columns that are to be added.
     pub fn apply(&self, plan: &mut Plan) -> Result<()> {
-        let option = if self.labels.is_empty() { "add" } else { "labels" };
-        if !(self.add.is_empty() && self.labels.is_empty())
-            && (plan.dataset.rows == RowKind::Article || plan.dataset.shape != Shape::Long)
-        {
+        let mut added: Vec<Column> = self.add.iter().copied().map(Column::of).collect();
+        let rows = plan.dataset.rows;
+        let is_any = !added.is_empty() || !self.labels.is_empty();
+        if is_any && plan.dataset.shape != Shape::Long || !self.labels.is_empty() && rows != RowKind::Signal {
+            let option = if self.labels.is_empty() { "add" } else { "labels" };
             let what = format!("`{option}` needs a row for each signal");
             return Err(Error::usage(what, "choose a long dataset of signals"));
+        }
+        if let Some(column) = added.iter().find(|column| !rows.can_have(**column)) {
+            let what = format!("rows of `{}` have no `{}`", plan.name, column.name());
+            return Err(Error::usage(what, "it is a column of signals: leave it out"));
         }
 
         if self.claims == Claims::Included {
@@ -129,7 +134,6 @@ impl AdHoc {
         plan.dataset.filter = std::mem::take(&mut plan.dataset.filter).and(self.filter.clone());
         plan.dataset.vintage = self.vintage.unwrap_or(plan.dataset.vintage);
         let dataset = plan.dataset.clone();
-        let mut added: Vec<Column> = self.add.iter().copied().map(Column::of).collect();
         if added.contains(&Column::TradableAt) {
             // It is an assumption where the row was backfilled.
             added.push(Column::Backfilled);

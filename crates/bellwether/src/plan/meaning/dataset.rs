@@ -101,7 +101,7 @@ impl Validator {
     fn labels(&mut self, definition: &Definition, rows: RowKind) -> Labels {
         let Some(section) = &definition.labels else { return Labels::default() };
         let LabelsSection { horizons, lag } = &**section;
-        if rows == RowKind::Article || is_wide(definition) {
+        if rows != RowKind::Signal || is_wide(definition) {
             let problem = Problem::new("`[labels]` has no effect without rows of signals", section.span());
             self.object(problem.with_hint("remove it, or set `kind = \"signals\"` and a long `layout`"));
         }
