@@ -287,11 +287,14 @@ class Dataset(Table):
         >>> (frame["entry_at"] > frame["date"])[frame["entry_at"].notna()].all()
         np.True_
         """
-        given, folders, options, part, _ = self._origin
         labels, more = _values.names("horizons", horizons) or [], _values.names("add", add) or []
-        options = {**options, "labels": labels, "lag": _values.sessions("lag", lag), "add": [*options["add"], *more]}
-        part = {**part, "columns": None}
-        dataset = of(given, folders, options, part, _values.prices("prices", prices))
+        return self._built(labels, more, _values.sessions("lag", lag), _values.prices("prices", prices))
+
+    def _built(self, labels: list[str], add: list[str], lag: int | None, prices: Any) -> Dataset:
+        """The same dataset with more columns, built by the rules of `lag` from `prices`."""
+        given, folders, options, part, _ = self._origin
+        options = _values.LoadOptions(**{**options, "labels": labels, "lag": lag, "add": [*options["add"], *add]})
+        dataset = of(given, folders, options, _values.Part(**{**part, "columns": None}), prices)
         assert isinstance(dataset, Dataset)
         return dataset
 
@@ -320,7 +323,7 @@ class Dataset(Table):
         FrozenList(['date', 'ticker'])
         """
         names = self._identity["names"]
-        value = names["score"] if value is None else _values.text("value", value)
+        chosen: str = names["score"] if value is None else _values.text("value", value)
         choices = {
             "period": _values.one_name("periods", periods),
             "regime": _values.one_name("regimes", regimes),
@@ -329,14 +332,9 @@ class Dataset(Table):
         lag, given_prices = _values.sessions("lag", lag), _values.prices("prices", prices)
         rows, session = self._rows, names["entry_at"]
         if by_session and session not in self.columns:
-            given, folders, options, part, _ = self._origin
-            options = {**options, "add": ["entry_at"], "lag": lag}
-            part = {**part, "columns": None}
-            stamped = of(given, folders, options, part, given_prices)
-            assert isinstance(stamped, Dataset)
-            rows = stamped._rows
+            rows = self._built([], ["entry_at"], lag, given_prices)._rows
         key = [names["date"], names["ticker"]]
-        frame = to_pandas(rows.factor(self._part, value, (choices["period"], choices["regime"]), by_session))
+        frame = to_pandas(rows.factor(self._part, chosen, (choices["period"], choices["regime"]), by_session))
         for column, wanted in choices.items():
             # A dataset of one period or regime may leave out its column.
             if wanted is None and names[column] in frame.columns:
@@ -349,8 +347,8 @@ class Dataset(Table):
             frame = frame.dropna(subset=[session]).sort_values(names["date"])
             frame = frame.drop_duplicates([session, names["ticker"]], keep="last")
             frame[names["date"]] = frame[session]
-        series = frame.set_index(key)[value].sort_index()
-        if value == names["signal"]:
+        series = frame.set_index(key)[chosen].sort_index()
+        if chosen == names["signal"]:
             return series.astype(str).map({"buy": 1.0, "sell": -1.0})
         return series
 

@@ -386,7 +386,9 @@ def test_ctrl_c_stops_the_program_with_its_exit_code(place: Path, service: Servi
     command = [Path(sys.executable).with_name("bellwether"), "run", "slow"]
     environment = {**os.environ, "BELLWETHER_API_KEY": service.key}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
-    time.sleep(1)
+    began = time.monotonic()
+    while not Path("output/archive").exists() and time.monotonic() < began + 15:
+        time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=20)
     assert process.returncode == 130, said
