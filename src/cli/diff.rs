@@ -15,6 +15,7 @@ use super::folders::DataFolder;
 use super::outcome::{FOUND, Failure, Result};
 use super::rows::RowsTo;
 use super::typed::usage;
+use super::wrap::{columns, wrap};
 
 /// Compare two versions of a dataset, row by row.
 ///
@@ -98,8 +99,11 @@ fn describe(found: &Difference) -> String {
     for (place, version) in [("before", &found.before), ("after", &found.after)] {
         versions.row([place.to_owned(), version.name.clone(), group_digits(version.rows), version.as_of.clone()]);
     }
-    let changed: String =
-        found.definition.iter().map(|key| format!("definition: {}\n", escape(&key.to_string()))).collect();
+    let changed: String = found
+        .definition
+        .iter()
+        .map(|key| wrap(&format!("definition: {}", escape(&key.to_string())), 12, columns()) + "\n")
+        .collect();
     let versions = format!("{versions}{changed}");
     if found.is_none() {
         return format!("{versions}\nno differences\n");

@@ -4,21 +4,23 @@
 //! others.
 
 use std::env;
+use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
 use std::process;
 
-use bellwether::text::escape::escape;
+use bellwether::text::problem::suggestion;
 use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args as _, Command, CommandFactory as _, FromArgMatches as _};
 
+use super::Cli;
 use super::folders::Folders;
-use super::outcome::Failure;
+use super::outcome::{Failure, Result, USAGE};
 use super::store::StoreOption;
 use super::talk::note;
-use super::{Cli, complain};
+use super::typed::usage;
 
 pub(super) const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -118,31 +120,27 @@ fn without_empty_variables(command: Command) -> Command {
     command.mut_args(unset).mut_subcommands(without_empty_variables)
 }
 
-/// The parsed command line. `--help`, `--version` and errors end the process.
-pub(super) fn parse(arguments: Vec<OsString>) -> Cli {
-    let parse = |words: &[OsString]| {
-        let matches = command().try_get_matches_from(words)?;
-        refuse_what_does_not_apply(&matches)?;
-        Cli::from_arg_matches(&matches)
-    };
-    parse(&arguments).unwrap_or_else(|error| {
-        if error.use_stderr() {
-            // The message repeats what was typed.
-            let words: Vec<OsString> =
-                arguments.iter().map(|word| escape(&word.to_string_lossy()).into_owned().into()).collect();
-            let error = parse(&words).err().unwrap_or(error);
-            note(error.render().to_string().trim_end());
-            process::exit(error.exit_code());
+/// The parsed command line, or what is wrong with it, in the form of other refusals. `--help` and `--version` end the
+/// process.
+pub(super) fn parse(arguments: &[OsString]) -> Result<Cli> {
+    let matches = match command().try_get_matches_from(arguments) {
+        Ok(matches) => matches,
+        Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            note(help.render().to_string().trim_end());
+            return Err(Failure::Told { code: USAGE });
         }
-        let Err(source) = error.print() else { process::exit(0) };
-        let failure = Failure::of_stdout(source);
-        complain(&failure);
-        process::exit(failure.exit_code().into())
-    })
+        Err(error) if error.use_stderr() => return Err(refusal(&error, arguments)),
+        Err(help) => match help.print() {
+            Ok(()) => process::exit(0),
+            Err(source) => return Err(Failure::of_stdout(source)),
+        },
+    };
+    refuse_what_does_not_apply(&matches)?;
+    Cli::from_arg_matches(&matches).map_err(|error| refusal(&error, arguments))
 }
 
 /// Refuses a common option before a command that does not have it.
-fn refuse_what_does_not_apply(matches: &ArgMatches) -> Result<(), clap::Error> {
+fn refuse_what_does_not_apply(matches: &ArgMatches) -> Result<()> {
     let (mut innermost, mut path) = (matches, String::new());
     while let Some((name, below)) = innermost.subcommand() {
         path = format!("{path} {name}");
@@ -152,8 +150,77 @@ fn refuse_what_does_not_apply(matches: &ArgMatches) -> Result<(), clap::Error> {
         let is_given = matches.value_source(name) == Some(ValueSource::CommandLine);
         if is_given && !innermost.ids().any(|id| id == name) {
             let what = format!("`--{name}` before the command has no meaning for `bellwether{path}`");
-            return Err(command().error(ErrorKind::UnknownArgument, what));
+            return Err(usage(&what, "leave it out"));
         }
     }
     Ok(())
+}
+
+/// What clap refuses, as a place, a reason and a remedy.
+fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join("`, `"),
+        Some(ContextValue::StyledStr(text)) => text.to_string(),
+        _ => String::new(),
+    };
+    // `--head <N>` is `--head`, and `<DATASET>` is `DATASET`.
+    let name = |kind| {
+        let names = text(kind);
+        let names = names.split("`, `").map(|name| match name.strip_prefix('<') {
+            Some(positional) => positional.trim_end_matches(['>', '.']).to_owned(),
+            None => name.split([' ', '=', '[']).next().unwrap_or_default().to_owned(),
+        });
+        names.collect::<Vec<_>>().join("`, `")
+    };
+    let (argument, value) = (name(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
+    // The innermost command that was named.
+    let (mut command, mut below) = ("bellwether".to_owned(), command());
+    for word in arguments.iter().skip(1) {
+        let Some(next) = word.to_str().and_then(|word| below.find_subcommand(word)) else { continue };
+        (command, below) = (format!("{command} {}", next.get_name()), next.clone());
+    }
+    let help = format!("see `{command} --help`");
+    let meant = |kind| match &*name(kind) {
+        "" => help.clone(),
+        meant => format!("did you mean `{meant}`?"),
+    };
+    let valid = match &*text(ContextKind::ValidValue) {
+        "" => help.clone(),
+        values => format!("use one of `{values}`"),
+    };
+    let (what, hint) = match error.kind() {
+        ErrorKind::UnknownArgument if argument.starts_with('-') => {
+            (format!("`{command}` has no option `{argument}`"), meant(ContextKind::SuggestedArg))
+        }
+        ErrorKind::UnknownArgument => (format!("`{command}` does not know what `{argument}` is for"), help),
+        ErrorKind::InvalidSubcommand => {
+            let unknown = text(ContextKind::InvalidSubcommand);
+            let names: Vec<&str> = below.get_subcommands().map(Command::get_name).collect();
+            (format!("`{command}` has no command `{unknown}`"), suggestion(&unknown, &names, "commands"))
+        }
+        ErrorKind::InvalidValue if value.is_empty() => (format!("`{argument}` needs a value"), valid),
+        ErrorKind::InvalidValue => {
+            let hint = match text(ContextKind::SuggestedValue).as_str() {
+                "" => valid,
+                meant => format!("did you mean `{meant}`?"),
+            };
+            (format!("invalid value `{value}` for `{argument}`"), hint)
+        }
+        ErrorKind::ValueValidation => {
+            let reason = error.source().map_or(help, ToString::to_string);
+            (format!("invalid value `{value}` for `{argument}`"), reason)
+        }
+        ErrorKind::MissingRequiredArgument => (format!("`{command}` needs `{argument}`"), help),
+        ErrorKind::ArgumentConflict => match &*name(ContextKind::PriorArg) {
+            prior if prior == argument => (format!("`{argument}` was given twice"), "give it once".to_owned()),
+            prior => (format!("`{argument}` and `{prior}` exclude each other"), "give one of them".to_owned()),
+        },
+        ErrorKind::NoEquals => (format!("`{argument}` takes its value after `=`"), help),
+        ErrorKind::TooManyValues => (format!("`{argument}` has no use for `{value}`"), help),
+        ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => (format!("`{argument}` needs more values"), help),
+        ErrorKind::InvalidUtf8 => ("an argument is not UTF-8".to_owned(), help),
+        _ => (error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(), help),
+    };
+    usage(&what, &hint)
 }

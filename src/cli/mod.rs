@@ -157,7 +157,7 @@ pub fn main() -> ExitCode {
 }
 
 /// Parses arguments, the first of which is the name of the program, runs the command, and reports the outcome. Returns
-/// the exit code. Wrong arguments, `--help` and `--version` end the process.
+/// the exit code. `--help` and `--version` end the process.
 ///
 /// Changes the whole process: it tunes the allocator and ignores the signal of the file size limit.
 pub fn main_with(arguments: Vec<OsString>) -> u8 {
@@ -168,9 +168,12 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
     talk::decide_on_colors();
     mask_addresses(&arguments);
     let is_json = arguments.iter().any(|word| word == "--json");
-    let Cli { directory, command } = help::parse(arguments);
-    let project = require_clock().and_then(|()| directory.map_or_else(Project::find, Project::at));
-    match project.map_err(Failure::from).and_then(|project| process::with_threads(|| command.execute(&project))) {
+    let executed = help::parse(&arguments).and_then(|Cli { directory, command }| {
+        require_clock()?;
+        let project = directory.map_or_else(Project::find, Project::at)?;
+        process::with_threads(|| command.execute(&project))
+    });
+    match executed {
         Ok(()) => 0,
         Err(failure) => {
             match &failure {

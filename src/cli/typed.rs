@@ -58,7 +58,9 @@ pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
     let catalog = definition::catalog(&folder)?;
     if catalog.is_empty() {
         let what = if name.is_none() { format!("no definitions in `{}`", folder.display()) } else { what };
-        let hint = "write one with `bellwether init`, or name another project with `--directory`".to_owned();
+        let hint =
+            "write one with `bellwether init`, try the built-in `demo`, or name another project with `--directory`"
+                .to_owned();
         return Err(Error::new(ErrorKind::NoDefinition, what).with_hint(hint).into());
     }
     let hint =

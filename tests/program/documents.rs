@@ -96,9 +96,8 @@ fn every_json_command_prints_one_document_that_matches_its_schema() {
     assert!(removed.as_str().unwrap().ends_with(&build), "{removed}");
     // Every schema belongs to a command above.
     let unknown = place.run(["schema", "--for", "x"]).failed_with(2).stderr;
-    let (_, names) = unknown.split_once("[possible values: ").expect("the names");
-    let (names, _) = names.split_once(']').expect("an end");
-    for name in names.split(',').map(|name| name.trim().trim_matches('"')) {
+    let (_, names) = unknown.split_once("use one of ").expect("the names");
+    for name in names.split(',').map(|name| name.trim().trim_matches('`')) {
         assert!(seen.contains(&name), "{name} is not tried");
     }
 }

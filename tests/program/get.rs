@@ -192,7 +192,7 @@ fn a_missing_key_and_an_unknown_ticker_fail_as_in_a_run() {
         (&["XOM", "--last", "soon"][..], "use days, months or years, such as `30d`, `6m` or `2y`"),
         (&["XOM", "--periods", "45d"], "periods are 1d to 30d and 1m to 6m"),
         (&["XOM", "--columns", "nope"], "no column `nope`"),
-        (&[], "<TICKER>"),
+        (&[], "needs `TICKER`"),
     ] {
         let refused = get(&place, arguments).failed_with(2).stderr;
         assert!(refused.contains(said), "{refused}");

@@ -176,7 +176,7 @@ fn each_variable_works_like_its_option_and_the_option_takes_precedence() {
         ("prune", "BELLWETHER_PRUNE_OLDER_THAN", "0d"),
     ] {
         let refused = with(&[command], &[("BELLWETHER_ROOT", root), (variable, wrong)]).failed_with(2);
-        assert!(refused.stderr.contains(&format!("invalid value '{wrong}'")), "{}", refused.stderr);
+        assert!(refused.stderr.contains(&format!("invalid value `{wrong}`")), "{}", refused.stderr);
     }
 }
 

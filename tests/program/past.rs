@@ -223,9 +223,9 @@ fn a_server_with_an_instant_answers_as_of_it_alone() {
         (&["serve", "--archive", "--as-of", "2100-01-01"][..], "in the future"),
         (&["serve", "--archive", "--as-of", "2020-01-01"], "the first run was sealed at"),
         (&["serve", "--archive", "nowhere"], "nowhere"),
-        (&["serve", "--archive", "--demo"], "cannot be used with"),
-        (&["serve", "--as-of", "2026-11-20", "--demo"], "cannot be used with"),
-        (&["serve", "--demo", "vendor"], "cannot be used with"),
+        (&["serve", "--archive", "--demo"], "exclude each other"),
+        (&["serve", "--as-of", "2026-11-20", "--demo"], "exclude each other"),
+        (&["serve", "--demo", "vendor"], "exclude each other"),
         (&["serve"], "--archive"),
     ] {
         let outcome: Outcome = place.run(arguments);

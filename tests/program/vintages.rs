@@ -74,7 +74,7 @@ fn the_history_of_a_date_is_shown_for_any_definition_of_signals() {
         assert_eq!(then.lines().filter(|line| line.ends_with("null") || line.contains(" null ")).count(), 1, "{then}");
     }
     let refused = place.run(["show", "it", "--history", "--date", "2026-01-12", "--from", "2026-01-01"]).failed_with(2);
-    assert!(refused.stderr.contains("cannot be used with"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("exclude each other"), "{}", refused.stderr);
     place.define("news", "source.service = \"demo\"\nsentiment.tickers = \"XOM\"\ndataset.kind = \"news\"\n");
     let refused = place.run(["show", "news", "--history"]).failed_with(2);
     assert!(refused.stderr.contains("has no signals whose values have a history"), "{}", refused.stderr);
