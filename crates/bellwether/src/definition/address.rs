@@ -3,11 +3,9 @@
 //! A variable is always the whole address. What it holds is read by the plan, and shown only once it is known to be an
 //! address: it may be a secret that was named by mistake.
 
-use std::borrow::Cow;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
+use schemars::json_schema;
 
 use super::values::{BaseUrl, Refusal, parsed_from_text};
 
@@ -40,15 +38,7 @@ impl FromStr for Address {
     }
 }
 
-impl JsonSchema for Address {
-    fn schema_name() -> Cow<'static, str> {
-        "Address".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let pattern = "^(https?://.+|\\$[A-Za-z_][A-Za-z0-9_]*)$";
-        json_schema!({ "type": "string", "pattern": pattern, "examples": ["https://api.example.com/v1", "$VENDOR_URL"] })
-    }
-}
-
-parsed_from_text!(Address);
+parsed_from_text!(Address, {
+    let pattern = "^(https?://.+|\\$[A-Za-z_][A-Za-z0-9_]*)$";
+    json_schema!({ "type": "string", "pattern": pattern, "examples": ["https://api.example.com/v1", "$VENDOR_URL"] })
+});

@@ -1,12 +1,8 @@
 //! The enumerations of a definition.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
-
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, de};
 
 use super::values::{Refusal, parsed_from_text};
 use crate::interface::closed_set;
@@ -44,17 +40,7 @@ macro_rules! choice {
             }
         }
 
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                closed_set([$(($text, concat!($($meaning),+).trim_start().to_owned())),+])
-            }
-        }
-
-        parsed_from_text!($name);
+        parsed_from_text!($name, closed_set([$(($text, concat!($($meaning),+).trim_start().to_owned())),+]));
 
         impl fmt::Display for $name {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,11 +1,10 @@
 //! Numbers of days: of the calendar, or of trading.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use schemars::json_schema;
+use serde::{Serialize, Serializer};
 
 use super::values::{Refusal, parsed_from_text};
 
@@ -56,17 +55,10 @@ impl FromStr for Days {
     }
 }
 
-impl JsonSchema for Days {
-    fn schema_name() -> Cow<'static, str> {
-        "Days".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}d$", "examples": ["1d", "7d", "30d"] })
-    }
-}
-
-parsed_from_text!(Days);
+parsed_from_text!(
+    Days,
+    json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}d$", "examples": ["1d", "7d", "30d"] })
+);
 
 /// A number of days of either kind, spelled `3d` or `2 trading days`: a lag, or the greatest age of a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,14 +108,7 @@ impl FromStr for DayCount {
     }
 }
 
-impl JsonSchema for DayCount {
-    fn schema_name() -> Cow<'static, str> {
-        "DayCount".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}(d| trading days?)$", "examples": ["1d", "2 trading days"] })
-    }
-}
-
-parsed_from_text!(DayCount);
+parsed_from_text!(
+    DayCount,
+    json_schema!({ "type": "string", "pattern": "^[0-9]{1,4}(d| trading days?)$", "examples": ["1d", "2 trading days"] })
+);

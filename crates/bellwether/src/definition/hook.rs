@@ -52,17 +52,10 @@ impl FromStr for HookUrl {
     }
 }
 
-impl JsonSchema for HookUrl {
-    fn schema_name() -> Cow<'static, str> {
-        "HookUrl".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "uri", "examples": ["https://hc-ping.com/0c6e"] })
-    }
-}
-
-parsed_from_text!(HookUrl);
+parsed_from_text!(
+    HookUrl,
+    json_schema!({ "type": "string", "format": "uri", "examples": ["https://hc-ping.com/0c6e"] })
+);
 
 impl<'de> Deserialize<'de> for Hook {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -1,13 +1,11 @@
 //! Times of day on the clock of a place: when a signal is made, and when a market is open.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
 use chrono::{DateTime, LocalResult, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
+use schemars::json_schema;
 
 use super::values::{Refusal, Zone, parsed_from_text};
 
@@ -60,17 +58,10 @@ fn of_clock(text: &str) -> Option<NaiveTime> {
     (text.len() == "16:00".len()).then(|| NaiveTime::parse_from_str(text, "%H:%M").ok())?
 }
 
-impl JsonSchema for TimeOfDay {
-    fn schema_name() -> Cow<'static, str> {
-        "TimeOfDay".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-2][0-9]:[0-5][0-9] .+$", "examples": ["16:00 America/New_York"] })
-    }
-}
-
-parsed_from_text!(TimeOfDay);
+parsed_from_text!(
+    TimeOfDay,
+    json_schema!({ "type": "string", "pattern": "^[0-2][0-9]:[0-5][0-9] .+$", "examples": ["16:00 America/New_York"] })
+);
 
 /// When a market opens and closes on the days that it trades: `09:30-16:00 America/New_York`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,21 +96,12 @@ impl FromStr for OpeningHours {
     }
 }
 
-impl JsonSchema for OpeningHours {
-    fn schema_name() -> Cow<'static, str> {
-        "OpeningHours".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
+parsed_from_text!(
+    OpeningHours,
+    json_schema!({ "type": "string",
             "pattern": "^[0-2][0-9]:[0-5][0-9]-[0-2][0-9]:[0-5][0-9] .+$",
-            "examples": ["09:30-16:00 America/New_York"]
-        })
-    }
-}
-
-parsed_from_text!(OpeningHours);
+            "examples": ["09:30-16:00 America/New_York"] })
+);
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,9 @@
 //! A horizon and a market regime as one value: `5d bull`.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
+use schemars::json_schema;
 
 use super::values::{Refusal, parsed_from_text};
 use crate::interface::{Period, Regime, Unknown};
@@ -43,15 +41,7 @@ impl FromStr for Pair {
     }
 }
 
-impl JsonSchema for Pair {
-    fn schema_name() -> Cow<'static, str> {
-        "Pair".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let pattern = "^([1-9]d|[12][0-9]d|30d|[1-6]m) (bear|bull|neutral)$";
-        json_schema!({ "type": "string", "pattern": pattern, "examples": ["5d bull", "1m neutral"] })
-    }
-}
-
-parsed_from_text!(Pair);
+parsed_from_text!(Pair, {
+    let pattern = "^([1-9]d|[12][0-9]d|30d|[1-6]m) (bear|bull|neutral)$";
+    json_schema!({ "type": "string", "pattern": pattern, "examples": ["5d bull", "1m neutral"] })
+});

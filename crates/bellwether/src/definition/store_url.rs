@@ -1,12 +1,10 @@
 //! The address of an object store.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
+use schemars::json_schema;
 use url::Url;
 
 use super::values::{Refusal, parsed_from_text};
@@ -101,19 +99,10 @@ impl FromStr for StoreUrl {
     }
 }
 
-impl JsonSchema for StoreUrl {
-    fn schema_name() -> Cow<'static, str> {
-        "StoreUrl".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
+parsed_from_text!(
+    StoreUrl,
+    json_schema!({ "type": "string",
             "format": "uri",
             "pattern": "^(s3|s3a|gs|az|abfs|abfss|file)://",
-            "examples": ["s3://bucket/prefix", "file:///mnt/share/signals"],
-        })
-    }
-}
-
-parsed_from_text!(StoreUrl);
+            "examples": ["s3://bucket/prefix", "file:///mnt/share/signals"], })
+);

@@ -2,15 +2,13 @@
 //!
 //! Each has one spelling. The error for anything else is a message with a hint on a second line.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::{DateTime, Days, Months, NaiveDate};
 use chrono_tz::Tz;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
+use schemars::json_schema;
 use url::Url;
 
 use crate::net::address::{self, is_loopback};
@@ -20,11 +18,21 @@ use crate::text::problem::nearest;
 pub(super) type Refusal = String;
 
 macro_rules! parsed_from_text {
-    ($name:ident) => {
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = Cow::<'de, str>::deserialize(deserializer)?;
-                text.parse().map_err(de::Error::custom)
+    ($name:ident, $schema:expr) => {
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                $schema
             }
         }
     };
@@ -51,17 +59,7 @@ impl FromStr for CalendarDay {
     }
 }
 
-impl JsonSchema for CalendarDay {
-    fn schema_name() -> Cow<'static, str> {
-        "CalendarDay".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "date", "examples": ["2026-11-20"] })
-    }
-}
-
-parsed_from_text!(CalendarDay);
+parsed_from_text!(CalendarDay, json_schema!({ "type": "string", "format": "date", "examples": ["2026-11-20"] }));
 
 /// A day of the calendar, or one counted back from today: `-2y`, `-6m`, `-90d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,20 +97,13 @@ impl FromStr for RelativeDay {
     }
 }
 
-impl JsonSchema for RelativeDay {
-    fn schema_name() -> Cow<'static, str> {
-        "RelativeDay".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [
+parsed_from_text!(
+    RelativeDay,
+    json_schema!({ "anyOf": [
             { "type": "string", "format": "date", "examples": ["2026-11-20"] },
             { "type": "string", "pattern": "^-[0-9]{1,5}[ymd]$", "examples": ["-2y"] },
         ] })
-    }
-}
-
-parsed_from_text!(RelativeDay);
+);
 
 /// An address that requests are built on: https, or plain http to this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,17 +143,10 @@ impl FromStr for BaseUrl {
     }
 }
 
-impl JsonSchema for BaseUrl {
-    fn schema_name() -> Cow<'static, str> {
-        "BaseUrl".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "format": "uri", "examples": ["https://api.example.com/v1"] })
-    }
-}
-
-parsed_from_text!(BaseUrl);
+parsed_from_text!(
+    BaseUrl,
+    json_schema!({ "type": "string", "format": "uri", "examples": ["https://api.example.com/v1"] })
+);
 
 /// A time zone by its IANA name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,17 +172,7 @@ impl FromStr for Zone {
     }
 }
 
-impl JsonSchema for Zone {
-    fn schema_name() -> Cow<'static, str> {
-        "Zone".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "examples": ["UTC", "America/New_York"] })
-    }
-}
-
-parsed_from_text!(Zone);
+parsed_from_text!(Zone, json_schema!({ "type": "string", "examples": ["UTC", "America/New_York"] }));
 
 /// How to convert a date with an offset to a naive date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,17 +225,7 @@ impl FromStr for NaiveRule {
     }
 }
 
-impl JsonSchema for NaiveRule {
-    fn schema_name() -> Cow<'static, str> {
-        "NaiveRule".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "examples": ["utc", "wall", "America/New_York"] })
-    }
-}
-
-parsed_from_text!(NaiveRule);
+parsed_from_text!(NaiveRule, json_schema!({ "type": "string", "examples": ["utc", "wall", "America/New_York"] }));
 
 /// A length of time, spelled `90s`, `15m` or `2h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -302,17 +266,10 @@ fn seconds(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(unit)
 }
 
-impl JsonSchema for TimeSpan {
-    fn schema_name() -> Cow<'static, str> {
-        "Span".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9]+[smhd]$", "examples": ["90s", "15m", "2h"] })
-    }
-}
-
-parsed_from_text!(TimeSpan);
+parsed_from_text!(
+    TimeSpan,
+    json_schema!({ "type": "string", "pattern": "^[0-9]+[smhd]$", "examples": ["90s", "15m", "2h"] })
+);
 
 /// How late a run may start, spelled `12h` or `1d`; zero to start on time or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -339,14 +296,7 @@ impl FromStr for CatchUp {
     }
 }
 
-impl JsonSchema for CatchUp {
-    fn schema_name() -> Cow<'static, str> {
-        "CatchUp".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "pattern": "^[0-9]+[smhd]$", "examples": ["1d", "12h", "0s"] })
-    }
-}
-
-parsed_from_text!(CatchUp);
+parsed_from_text!(
+    CatchUp,
+    json_schema!({ "type": "string", "pattern": "^[0-9]+[smhd]$", "examples": ["1d", "12h", "0s"] })
+);

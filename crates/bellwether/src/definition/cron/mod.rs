@@ -7,7 +7,6 @@
 
 mod fields;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::iter::successors;
 use std::str::FromStr;
@@ -17,8 +16,7 @@ use chrono::{
     Utc,
 };
 use chrono_tz::{GapInfo, Tz};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, de};
+use schemars::json_schema;
 
 use self::fields::{CronFields, DAY, DayField, FieldKind, HOUR, MINUTE, MONTH, SECOND, WEEKDAY};
 use super::values::{Refusal, parsed_from_text};
@@ -245,14 +243,4 @@ impl FromStr for Cron {
     }
 }
 
-impl JsonSchema for Cron {
-    fn schema_name() -> Cow<'static, str> {
-        "Cron".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "examples": ["30 18 * * MON-FRI", "@daily"] })
-    }
-}
-
-parsed_from_text!(Cron);
+parsed_from_text!(Cron, json_schema!({ "type": "string", "examples": ["30 18 * * MON-FRI", "@daily"] }));
