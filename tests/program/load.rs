@@ -253,7 +253,7 @@ fn a_frame_has_the_rows_of_the_batches_and_show_prints_them() {
         assert_eq!(frame.shape(), (all.num_rows(), all.num_columns()));
         let shown = |arguments: &[&str]| place.run(["show", "it"].iter().chain(arguments)).expect_success().stdout;
         let columns = ["--columns", "ticker,date,period,signal,confidence,observed_at"];
-        fs::write(place.file("head"), shown(&columns)).expect("a file");
+        fs::write(place.file("newest"), shown(&columns)).expect("a file");
         fs::write(place.file("tail"), shown(&[&["--tail", "7"], &columns[..]].concat())).expect("a file");
         let of_xom = ["--ticker", "XOM", "--from", "2026-11-01", "--to", "2026-11-05", "--head", "9"];
         fs::write(place.file("some"), shown(&[&of_xom, &columns[..]].concat())).expect("a file");

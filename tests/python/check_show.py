@@ -22,7 +22,7 @@ def main(folder, form):
         polars.col("date") >= datetime(2026, 11, 1),
         polars.col("date") < datetime(2026, 11, 5),
     )
-    for name, expected, all_rows in [("head", frame.head(10), frame), ("tail", frame.tail(7), frame), ("some", xom.head(9), xom)]:
+    for name, expected, all_rows in [("newest", frame.tail(10), frame), ("tail", frame.tail(7), frame), ("some", xom.head(9), xom)]:
         head, *lines = (folder / name).read_text().splitlines()
         if expected.height < all_rows.height:
             assert lines.pop() == f"{expected.height:,} of {all_rows.height:,} rows", name

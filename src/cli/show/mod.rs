@@ -36,7 +36,7 @@ const ROWS: usize = 10;
 /// The default number of values of a history.
 const VALUES: usize = 100;
 
-/// Print rows of a dataset or a file: the first, the last, or a sample.
+/// Print rows of a dataset or a file: the newest, the first, or a sample.
 ///
 /// A table is for reading: numbers have six decimals, long texts are shortened to the room that there is, and a terminal shows
 /// the first columns that fit. `--format` has the values as they are. Of a wide dataset, one matrix is printed: `--period`, `--regime` and
@@ -55,7 +55,7 @@ pub(super) struct Show {
     #[arg(value_name = "DATASET")]
     dataset: String,
 
-    /// Print the first N rows. Default: 10 in a table, and all rows as CSV or JSON.
+    /// Print the first N rows. Default: the last 10 of a dataset in a table, the first 10 of a file, and all as CSV or JSON.
     #[arg(long, value_name = "N", value_parser = rows, allow_negative_numbers = true, conflicts_with_all = ["tail", "sample"], help_heading = SELECTION)]
     head: Option<usize>,
 
@@ -144,7 +144,7 @@ impl Show {
         let is_table = matches!(self.format, ShowFormat::Table);
         let mut seen = 0;
         let counted = batches.by_ref().inspect(|batch| seen += batch.as_ref().map_or(0, RecordBatch::num_rows) as u64);
-        let rows = match (self.head, self.tail, self.sample) {
+        let rows = match (self.head, self.last(), self.sample) {
             (_, Some(count), _) => tail(counted, count),
             (_, _, Some(count)) => sample(counted, count),
             (Some(count), ..) => head(counted, count),
@@ -193,6 +193,13 @@ impl Show {
             }
         }
         Ok(out.finish()?)
+    }
+
+    /// How many of the last rows to print, if it is these: those of a dataset are the newest of its last ticker, or of all.
+    fn last(&self) -> Option<usize> {
+        let is_chosen = self.head.is_some() || self.sample.is_some() || self.history;
+        let is_newest = matches!(self.format, ShowFormat::Table) && !is_chosen && names_file(&self.dataset).is_none();
+        self.tail.or(is_newest.then_some(ROWS))
     }
 
     /// The part of the dataset to show.

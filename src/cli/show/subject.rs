@@ -57,7 +57,10 @@ impl Show {
         let data = self.folders.data(project);
         self.store.fetch_version(&self.dataset, &data, project)?;
         match Published::find(&data.join("datasets"), &self.dataset)?.select(self.selection())? {
-            Published::Long(dataset) => ShownRows::of(&dataset, None),
+            Published::Long(dataset) => {
+                let rows = self.last().map(|rows| dataset.ending(rows));
+                ShownRows::of(rows.as_ref().unwrap_or(&dataset), None)
+            }
             Published::Wide(matrices) => {
                 let (matrix, dataset) = first(matrices)?;
                 ShownRows::of(&dataset, Some(matrix))

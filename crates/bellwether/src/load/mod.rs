@@ -194,6 +194,16 @@ impl Dataset {
         }
     }
 
+    /// The same rows; of a published dataset of which all are selected, at least this many of the last.
+    pub fn ending(&self, rows: usize) -> Self {
+        match &self.0 {
+            DatasetOrigin::Published(reading) => {
+                Self(DatasetOrigin::Published(Arc::new(PublishedReader::clone(reading).ending(rows))))
+            }
+            DatasetOrigin::Built(_) => self.clone(),
+        }
+    }
+
     /// All columns, selected or not.
     fn schema_of_all(&self) -> SchemaRef {
         match &self.0 {
