@@ -139,6 +139,7 @@ class Output(TypedDict, total=False):
     compression: Literal["zstd", "snappy", "none"] | None
     csv_guard: bool | None
     format: FileFormat | Iterable[FileFormat] | None
+    index: Names | None
     keep: int | None
     layout: Literal["long", "wide"] | None
     level: int | None
@@ -226,6 +227,7 @@ class Source(TypedDict, total=False):
     base_url: str | None
     clock: Literal["ours", "service"] | None
     connections: int | None
+    earlier_runs: int | None
     fields: Mapping[str, str] | None
     key: KeyPlace | None
     name: str | None

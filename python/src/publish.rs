@@ -130,7 +130,7 @@ pub(crate) fn build(
 fn clock(plan: &Plan, today: Option<&str>, archive: &Path) -> Result<Clock> {
     match (today.map(|text| day("today", text)).transpose()?, &plan.source) {
         (None, _) => Ok(Clock::System),
-        (Some(today), Source::Demo) => {
+        (Some(today), Source::Demo { .. }) => {
             let noon = today.and_time(NOON).and_utc();
             let runs = RunListing::of(archive).map(|listed| listed.runs).unwrap_or_default();
             let of_today = runs.iter().map(|run| run.sealed_at).filter(|sealed_at| sealed_at.date_naive() == today);

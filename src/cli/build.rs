@@ -98,6 +98,10 @@ pub(super) struct Build {
     #[arg(long, value_name = "HORIZON", value_delimiter = ',', value_parser = service_value::<Period>, hide_short_help = true, help_heading = OUTPUT)]
     labels: Vec<Period>,
 
+    /// Enter backfilled signals this many sessions after their date, instead of the definition's `lag` of `[labels]`.
+    #[arg(long, value_name = "SESSIONS", requires = "labels", allow_negative_numbers = true, help_heading = OUTPUT)]
+    lag: Option<u32>,
+
     /// Write the rows to a file, or to standard output (`-`).
     ///
     /// No version is published then. With `--engine`, it is the store that gets the version.
@@ -356,7 +360,7 @@ impl Build {
             formats,
             add,
             labels,
-            lag: None,
+            lag: self.lag,
         })
     }
 }

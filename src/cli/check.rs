@@ -103,7 +103,7 @@ fn summary(plan: &Plan, requests: Requests, columns: &[ColumnDocument]) -> Strin
         line(&mut text, format_args!("{}\n", escape(description)));
     }
     match &plan.source {
-        Source::Demo => line(&mut text, format_args!("service: demo, built in")),
+        Source::Demo { .. } => line(&mut text, format_args!("service: demo, built in")),
         Source::Remote(remote) => {
             line(&mut text, format_args!("base_url: {}", remote.base_url));
             line(&mut text, format_args!("sentiment_base_url: {}", remote.sentiment_base_url));

@@ -183,6 +183,9 @@ fn other_tools_read_every_layout() {
         .build("wide", "[output]\nlayout = \"wide\"\nvalues = [\"signal\", \"confidence\"]\n", &["-q"])
         .expect_success();
     let all = "[output]\nformat = [\"parquet\", \"csv\", \"csv.gz\", \"csv.zst\", \"arrow\"]\n";
+    let each = "[output]\nformat = [\"parquet\", \"csv\"]\npartition_by = \"ticker\"\nindex = \"date\"\n";
+    archived.build("each", each, &["-q"]).expect_success();
+    archived.build("indexed", "[output]\nindex = [\"date\", \"ticker\"]\n", &["-q"]).expect_success();
     archived.build("long", all, &["-q"]).expect_success();
     for format in ["arrow", "csv", "csv.gz", "csv.zst"] {
         let out = fs::File::create(archived.place.file(&format!("piped.{format}"))).unwrap();

@@ -2,7 +2,7 @@
 
     check_layouts.py FOLDER
 
-The folder has output/datasets/{long,folders,wide}/latest, and piped.arrow and piped.csv.
+The folder has output/datasets/{long,folders,each,indexed,wide}/latest, and piped.arrow and piped.csv.
 """
 
 import gzip
@@ -66,6 +66,21 @@ for coding in ("gz", "zst"):
 frame = pandas.read_parquet(datasets / "long/latest/long.parquet")
 factors = frame[(frame["period"] == "5d")].set_index(["date", "ticker"])["confidence"].unstack()
 assert str(frame["date"].dtype) == "datetime64[us]" and str(frame["period"].dtype) == "category"
+
+# An index of pandas, which others read as columns.
+indexed = pandas.read_parquet(datasets / "indexed/latest/indexed.parquet")
+assert indexed.index.names == ["date", "ticker"], indexed.index.names
+assert indexed.xs("XOM", level="ticker").index.dtype == "datetime64[us]"
+pandas.testing.assert_frame_equal(indexed, frame.set_index(["date", "ticker"]))
+assert_frame_equal(texts(polars.read_parquet(datasets / "indexed/latest/indexed.parquet")), long)
+
+# A file for each ticker, without folders.
+each = datasets / "each/latest/tickers"
+assert {file.stem for file in each.glob("*.parquet")} == set(long["ticker"]), list(each.iterdir())
+of_xom = pandas.read_parquet(each / "XOM.parquet")
+assert of_xom.index.name == "date" and set(of_xom["ticker"]) == {"XOM"}
+assert_frame_equal(texts(polars.read_parquet(each / "*.parquet")).select(long.columns), long)
+assert polars.read_csv(each / "XOM.csv", try_parse_dates=True).height == len(of_xom)
 
 # Hive folders.
 root = datasets / "folders/latest"

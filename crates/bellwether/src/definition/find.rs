@@ -77,10 +77,8 @@ pub fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile> {
             let (root, text) = (definitions.parent().unwrap_or(Path::new("")), text_of(&path, bytes)?);
             DefinitionFile::new(path, text).map(|found| found.of_file().below(root))
         }
-        // Where there is no project, its first example is there all the same.
-        Err(source)
-            if source.kind() == io::ErrorKind::NotFound && name_or_path == DEMO.0 && file::is_gone(definitions) =>
-        {
+        // The first example is there in any folder.
+        Err(source) if source.kind() == io::ErrorKind::NotFound && name_or_path == DEMO.0 => {
             DefinitionFile::new(path, DEMO.1.to_owned())
         }
         Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
@@ -201,6 +199,6 @@ mod tests {
         assert_eq!(find("demo", Path::new("no/such/folder")).expect("it is built in").text, file);
         assert!(find("other", Path::new("no/such/folder")).is_err());
         let folder = tempfile::tempdir().expect("a folder");
-        assert!(find("demo", folder.path()).is_err(), "a project without it has none");
+        assert_eq!(find("demo", folder.path()).expect("a project need not have it").text, file);
     }
 }

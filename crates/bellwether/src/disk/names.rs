@@ -80,8 +80,12 @@ pub(crate) const ROWS_OF_SPARK: &str = "part-#####-*.parquet";
 /// The matrices of a wide dataset, in a folder named after a period and a regime.
 pub(crate) const MATRICES: &[&str] = &["*.parquet", "*.csv", "*.csv.gz", "*.csv.zst", "*.arrow"];
 
-/// Folders of matrices.
-pub(crate) const MATRIX_FOLDERS: &[&str] = &["%d-neutral", "%d-bear", "%d-bull", "%m-neutral", "%m-bear", "%m-bull"];
+/// Folders of matrices, and that of a file for each ticker.
+pub(crate) const MATRIX_FOLDERS: &[&str] =
+    &["%d-neutral", "%d-bear", "%d-bull", "%m-neutral", "%m-bear", "%m-bull", TICKERS];
+
+/// The folder of a file for each ticker.
+pub(crate) const TICKERS: &str = "tickers";
 
 /// The folder for one value of a column.
 pub(crate) const PARTITION: &str = "*=*";
@@ -164,6 +168,7 @@ mod tests {
             "demo.csv",
             "demo.csv.gz",
             "15d-bull/x.csv.zst",
+            "tickers/BRK.B.parquet",
             "ticker=XOM/demo.parquet",
             "date=2026-11-20/ticker=BRK.B/demo.arrow",
             "15d-bull/x.csv",

@@ -1,4 +1,4 @@
-//! The metadata that tells pandas which column is the index.
+//! The metadata that tells pandas which columns are the index.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 /// The version of pandas that this metadata is compatible with.
 const VERSION: &str = "2.0.0";
 
-/// The schema of a matrix that pandas reads with its dates as the index. Other readers see a column.
-pub(super) fn indexed_by(index: &str, schema: &Schema) -> SchemaRef {
+/// The schema of rows that pandas reads with some columns as the index. Other readers see columns.
+pub(super) fn indexed_by(index: &[&str], schema: &Schema) -> SchemaRef {
     let columns: Vec<Value> = schema.fields().iter().map(|field| describe(field)).collect();
     let names = json!({
         "name": null, "field_name": null, "pandas_type": "unicode", "numpy_type": "object",
         "metadata": { "encoding": "UTF-8" },
     });
     let convention = json!({
-        "index_columns": [index],
+        "index_columns": index,
         "column_indexes": [names],
         "columns": columns,
         "creator": { "library": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION") },

@@ -1,6 +1,6 @@
-//! Hive partitions: a folder per value of a column, with the next column's folders inside.
+//! Hive partitions: a folder per value of a column, with the next column's folders inside; or `tickers/XOM.parquet`, a file per ticker.
 //!
-//! Partition columns are left out of the files. A complete file cannot be appended to, so a file stays open as long as
+//! Partition columns are left out of the files in folders. A complete file cannot be appended to, so a file stays open as long as
 //! rows for it may come: if rows are sorted by leading partition columns, until these change; otherwise to the end.
 //! Rows are buffered up to a row group, and when all files together exceed the memory limit, the largest buffer is
 //! flushed early.
@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use super::folder_names;
 use super::table::{Finished, MOST_BYTES, TableWriter, WriteOptions};
 use crate::disk::file::FileError;
+use crate::disk::names::TICKERS;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Limits on what may be open at once.
@@ -41,7 +42,9 @@ pub(super) struct Partitions {
     limits: Limits,
     /// The partition columns, with their indices in the rows.
     columns: Vec<(String, usize)>,
-    /// The indices of all other columns, and the schema of a file.
+    /// Whether each value has a file of its name, with all columns, instead of a folder.
+    is_file_each: bool,
+    /// The indices of the columns of a file, and their schema.
     kept: Vec<usize>,
     schema: SchemaRef,
     /// The indices, among the partition columns, of those that the rows are sorted by first.
@@ -59,18 +62,19 @@ struct FolderRows {
 }
 
 impl Partitions {
-    /// Starts a dataset partitioned by some columns, of rows sorted by others; its files are named `stem` plus an
-    /// extension.
+    /// Starts a dataset partitioned by some columns, of rows sorted by others; its files are named `stem`, or by the value
+    /// that each is of, plus an extension.
     pub(super) fn new(
         options: WriteOptions,
         stem: &str,
         schema: &Schema,
         (by, sort): (&[String], &[String]),
+        is_file_each: bool,
         limits: Limits,
     ) -> Self {
         let index_of = |name: &str| schema.index_of(name).expect("rows have the partition columns");
         let columns: Vec<(String, usize)> = by.iter().map(|name| (name.clone(), index_of(name))).collect();
-        let is_kept = |index: &usize| columns.iter().all(|(_, folder)| folder != index);
+        let is_kept = |index: &usize| is_file_each || columns.iter().all(|(_, folder)| folder != index);
         let kept: Vec<usize> = (0..schema.fields().len()).filter(is_kept).collect();
         let schema = schema.project(&kept).expect("these are indices of its columns");
         let leading = sort.iter().map_while(|column| by.iter().position(|folder| folder == column)).collect();
@@ -79,6 +83,7 @@ impl Partitions {
             stem: stem.to_owned(),
             limits,
             columns,
+            is_file_each,
             kept,
             schema: SchemaRef::new(schema),
             leading,
@@ -106,7 +111,10 @@ impl Partitions {
             let table = match self.open.entry(folder) {
                 std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
                 std::collections::btree_map::Entry::Vacant(entry) => {
-                    let path = format!("{}/{}", entry.key(), self.stem);
+                    let path = match entry.key().split_once('=') {
+                        Some((_, value)) if self.is_file_each => format!("{TICKERS}/{value}"),
+                        _ => format!("{}/{}", entry.key(), self.stem),
+                    };
                     entry.insert(TableWriter::create(&self.options, &path, &self.schema)?)
                 }
             };

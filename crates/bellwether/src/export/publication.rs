@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{FieldRef, Schema};
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use blake3::Hash;
 use chrono::{DateTime, Utc};
@@ -156,7 +156,7 @@ impl Publication {
         let hashed =
             || content.update(std::slice::from_ref(rows)).map_err(|error| FileError::encode(&self.home.folder, error));
         let written = || {
-            let schema = pandas::indexed_by(date, rows.schema());
+            let schema = pandas::indexed_by(&[date], rows.schema());
             let mut table = TableWriter::create(&self.options, &stem, &schema)?;
             table.push(rows)?;
             table.finish()
@@ -214,16 +214,27 @@ struct Completed {
 impl Output {
     fn long(plan: &Plan, options: &WriteOptions) -> Result<Self> {
         let written = &plan.dataset.written;
-        let schema = written.schema();
+        let index: Vec<&str> = plan.files.index.iter().map(|column| written.name(*column)).collect();
+        let schema = &match index.is_empty() {
+            true => SchemaRef::clone(written.schema()),
+            false => pandas::indexed_by(&index, written.schema()),
+        };
         let by: Vec<String> = plan.files.partition_by.iter().map(|&column| written.name(column).to_owned()).collect();
         let files = if by.is_empty() {
             Files::Whole(TableWriter::create(options, &plan.name, schema)?)
         } else {
-            let limits = Limits::default();
-            Files::Folders(Partitions::new(options.clone(), &plan.name, schema, (&by, &written.sort), limits))
+            let (is_file_each, limits) = (plan.files.partition_by == [Column::Ticker], Limits::default());
+            Files::Folders(Partitions::new(
+                options.clone(),
+                &plan.name,
+                schema,
+                (&by, &written.sort),
+                is_file_each,
+                limits,
+            ))
         };
         let blocks = RowBuffer::new(BLOCK_ROWS);
-        Ok(Self::Long(Box::new(Long { blocks, content: Content::new(schema), files })))
+        Ok(Self::Long(Box::new(Long { blocks, content: Content::new(written.schema()), files })))
     }
 
     fn complete(self, plan: &Plan, folder: &Path) -> Result<Completed> {

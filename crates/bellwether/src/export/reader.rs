@@ -29,6 +29,7 @@ use crate::definition::DefinitionFile;
 use crate::disk::expansion;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
+use crate::disk::names::TICKERS;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::plan::{Column, ColumnNames, Format, FormulaGuard, Plan, describe};
 use crate::process::cancel::{self, CancellationToken};
@@ -49,6 +50,8 @@ pub struct PublishedReader {
     /// The names of its columns.
     pub(super) names: ColumnNames,
     selection: Selection,
+    /// How many of the last rows are wanted, if not all.
+    least: Option<usize>,
     /// Cancels reading it.
     stop: CancellationToken,
 }
@@ -105,12 +108,17 @@ impl PublishedReader {
         let names = ColumnNames::new(renamed.collect());
         let guard = if format.is_csv() { guard_of(&record) } else { FormulaGuard::None };
         let (selection, stop) = (Selection::default(), CancellationToken::new());
-        Ok(Self { folder, schema, format, guard, names, selection, stop, record })
+        Ok(Self { folder, schema, format, guard, names, selection, least: None, stop, record })
     }
 
     /// The same version; reading stops once the token is cancelled.
     pub fn until(self, stop: CancellationToken) -> Self {
         Self { stop, ..self }
+    }
+
+    /// The same rows, or at least this many of the last, where nothing narrows them.
+    pub(crate) fn ending(self, rows: usize) -> Self {
+        Self { least: self.is_whole().then_some(rows), ..self }
     }
 
     /// Its folder.
@@ -231,8 +239,16 @@ impl PublishedReader {
         Ok(files.into_iter().flat_map(move |(values, path)| reading.of_file(&values, &path)))
     }
 
+    /// The ticker that a file is of, where each has one.
+    fn ticker_of<'a>(&self, name: &'a str) -> Option<&'a str> {
+        name.strip_prefix(TICKERS)?.strip_prefix('/')?.strip_suffix(&format!(".{}", self.format))
+    }
+
     /// The values of the partition columns.
     fn folders(&self, name: &str) -> Option<Vec<String>> {
+        if let Some(ticker) = self.ticker_of(name) {
+            return Some(vec![unescape(ticker)]);
+        }
         let folders: BTreeMap<String, String> = name
             .split('/')
             .filter_map(|part| part.split_once('='))
@@ -267,7 +283,13 @@ impl PublishedReader {
                     .filter(|(_, column)| self.selection.reads(column.name(), &self.names))
                     .map(|(index, _)| index);
                 let read = ProjectionMask::leaves(metadata.parquet_schema(), read);
-                let groups = self.selection.row_groups(&metadata, &self.names);
+                let mut groups = self.selection.row_groups(&metadata, &self.names);
+                if let Some(least) = self.least {
+                    let rows_of = |group: &usize| metadata.metadata().row_group(*group).num_rows() as usize;
+                    while groups.iter().skip(1).map(rows_of).sum::<usize>() >= least && groups.len() > 1 {
+                        groups.remove(0);
+                    }
+                }
                 let (file, wanted) = (Arc::new(file), groups.iter().copied());
                 let rows = expansion::batch_rows(&file, metadata.metadata(), wanted, &read, BATCH_ROWS)
                     .map_err(|error| damaged(error.into()))?;
@@ -279,7 +301,9 @@ impl PublishedReader {
             Format::Arrow => Box::new(FileReaderBuilder::new().build(file).map_err(|error| damaged(error.into()))?),
             Format::Csv | Format::CsvGz | Format::CsvZst => {
                 let text = coding(self.format).text_of(file).map_err(|error| damaged(error.into()))?;
-                let is_in_file = |field: &&Arc<Field>| !self.record.partition_by.contains(field.name());
+                // Files of tickers have all columns.
+                let is_whole = path.parent().and_then(Path::file_name).is_some_and(|folder| folder == TICKERS);
+                let is_in_file = |field: &&Arc<Field>| is_whole || !self.record.partition_by.contains(field.name());
                 let fields = self.schema.fields().iter().filter(is_in_file).map(|field| as_text(field));
                 let fields: Vec<Field> = fields.collect();
                 let reader = ReaderBuilder::new(Arc::new(Schema::new(fields))).with_header(true);

@@ -117,8 +117,11 @@ pub enum Claims {
 /// The service.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// The built-in service.
-    Demo,
+    /// The built-in service. Its first run begins with runs of earlier days.
+    Demo {
+        /// How many.
+        earlier_runs: u8,
+    },
     /// A service elsewhere.
     Remote(Box<Remote>),
 }
@@ -240,8 +243,10 @@ pub struct FilesPlan {
     pub codec: Codec,
     /// The number of rows per Parquet row group.
     pub row_group_rows: usize,
-    /// The partition columns.
+    /// The partition columns. `ticker` alone is a file for each, without folders.
     pub partition_by: Vec<Column>,
+    /// The columns that pandas makes the index.
+    pub index: Vec<Column>,
     /// What CSV hides from spreadsheets.
     pub guard: FormulaGuard,
     /// How many versions to keep.

@@ -120,6 +120,7 @@ struct FilesBasis {
     compression: String,
     row_group_rows: usize,
     partition_by: Vec<&'static str>,
+    index: Vec<&'static str>,
     csv_guard: bool,
 }
 
@@ -302,7 +303,7 @@ impl FilterBasis {
 impl FilesBasis {
     fn of(plan: &FilesPlan) -> Self {
         // The files do not depend on how many versions are kept.
-        let FilesPlan { formats, codec, row_group_rows, partition_by, guard, keep: _, report: _ } = plan;
+        let FilesPlan { formats, codec, row_group_rows, partition_by, index, guard, keep: _, report: _ } = plan;
         Self {
             formats: formats.iter().map(|format| format.to_string()).collect(),
             compression: match codec {
@@ -312,6 +313,7 @@ impl FilesBasis {
             },
             row_group_rows: *row_group_rows,
             partition_by: partition_by.iter().map(|column| column.name()).collect(),
+            index: index.iter().map(|column| column.name()).collect(),
             csv_guard: *guard == FormulaGuard::Formulas,
         }
     }

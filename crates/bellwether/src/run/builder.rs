@@ -86,7 +86,7 @@ impl Builder<'_> {
     pub(super) fn prices(&self, dataset: &DatasetPlan) -> Result<Option<Prices>> {
         let are_named = !matches!(self.prices, PriceInput::OfDefinition)
             || !self.plan.prices.files.is_empty()
-            || matches!(self.plan.source, Source::Demo);
+            || matches!(self.plan.source, Source::Demo { .. });
         let is_needed = !dataset.labels.horizons.is_empty();
         if !dataset.columns.contains(&Column::EntryAt) || !(is_needed || are_named) {
             return Ok(None);

@@ -146,7 +146,7 @@ impl PlanDocument {
     fn of(plan: &Plan, facts: Option<&Facts>) -> Self {
         let remote = match &plan.source {
             Source::Remote(remote) => Some(remote),
-            Source::Demo => None,
+            Source::Demo { .. } => None,
         };
         let columns = plan.dataset.written.schema().fields().iter();
         Self {

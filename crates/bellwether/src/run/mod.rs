@@ -44,10 +44,11 @@ mod store;
 mod summary;
 mod verify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use chrono::TimeDelta;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -85,7 +86,7 @@ pub use crate::archive::Interrupted;
 use crate::archive::{NewRun, SealedRun, Settled, Unfinished, of_service};
 use crate::audit::answers::answers;
 pub use crate::disk::file::{FileRecord, TargetFile, WhenExists};
-use crate::disk::links;
+use crate::disk::{file, links};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
 use crate::fetch::{Addresses, Client, ClockTrust};
@@ -94,6 +95,7 @@ use crate::net::address::host_of;
 use crate::plan::{AdHoc, Plan, Remote, Source};
 use crate::project::Project;
 use crate::text::human::count_of;
+use crate::time::Clock;
 
 use as_of::view_of;
 pub(crate) use as_of::view_of_build;
@@ -109,6 +111,9 @@ pub(crate) use scope::archived_scope;
 use scope::{requests_in_words, with_delisted};
 use stage::Stage;
 use start::StartTime;
+
+/// Between two earlier runs of the demo.
+const EARLIER_WEEKS: i64 = 4;
 
 impl Project {
     /// Runs a definition of the project, by its name or path, with the default [`Options`].
@@ -140,8 +145,17 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     let plan = Arc::new(plan);
     let archive = options.archive.join(&plan.service.name);
     options.control.warn(&plan.dataset.warnings());
+    let earlier = match plan.source {
+        Source::Demo { earlier_runs: earlier @ 1.. } if is_first_of_demo(&plan, &options, &archive) => {
+            Some(run_earlier(&plan, &options, earlier).await?)
+        }
+        _ => None,
+    };
     match run_once(Arc::clone(&plan), options.clone()).await {
-        Ok(summary) => Ok(summary),
+        Ok(mut summary) => {
+            summary.notes.splice(0..0, earlier);
+            Ok(summary)
+        }
         // A pack holds no more than its runs: without it, the run goes on from the answers that it has.
         Err(error) => match repair::set_pack_aside(&archive, &error)? {
             None => Err(error),
@@ -151,6 +165,28 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
             }
         },
     }
+}
+
+/// Whether a run of the demo is to begin with those of earlier days: what is there already, or elsewhere, is not
+/// contradicted.
+fn is_first_of_demo(plan: &Plan, options: &Options, archive: &Path) -> bool {
+    matches!(options.clock, Clock::System)
+        && options.interrupted == Interrupted::Resume
+        && options.store.is_none()
+        && plan.store.is_none()
+        && file::is_gone(archive)
+}
+
+/// Runs the definition on earlier days of the simulated past, so that the archive knows what was rewritten since.
+async fn run_earlier(plan: &Arc<Plan>, options: &Options, earlier: u8) -> Result<String> {
+    let now = options.clock.now();
+    for index in (1..=i64::from(earlier)).rev() {
+        let clock = Clock::Fixed(now - TimeDelta::weeks(EARLIER_WEEKS * index));
+        let control = Control { observer: None, stop: options.control.stop.clone() };
+        run_once(Arc::clone(plan), Options { clock, control, ..options.clone() }).await?;
+    }
+    let runs = count_of(earlier.into(), "run", "runs");
+    Ok(format!("the demo begins with {runs} of earlier days, {EARLIER_WEEKS} weeks apart; `--fresh` begins today"))
 }
 
 async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
@@ -196,7 +232,7 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
     options.control.warn(unfinished.warnings());
     options.control.observe(Event::Named { run: unfinished.name() });
     let demo = match plan.source {
-        Source::Demo => Some(Demo::start(now.date_naive()).await?),
+        Source::Demo { .. } => Some(Demo::start(now.date_naive()).await?),
         Source::Remote(_) => None,
     };
     let (addresses, key) = match (&plan.source, key, &demo) {

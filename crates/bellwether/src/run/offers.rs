@@ -160,15 +160,15 @@ pub async fn offered_tickers(plan: &Plan, options: &OfferOptions) -> Result<Offe
 /// Asks the service of a plan something that a person waits for.
 async fn ask<T>(plan: &Plan, options: &OfferOptions, question: impl AsyncFnOnce(&Client) -> Result<T>) -> Result<T> {
     let demo = match plan.source {
-        Source::Demo => Some(Demo::start(options.clock.now().date_naive()).await?),
+        Source::Demo { .. } => Some(Demo::start(options.clock.now().date_naive()).await?),
         Source::Remote(_) => None,
     };
     let (addresses, key) = match (&plan.source, &demo) {
         (Source::Remote(remote), _) => {
             (addresses(remote), key(plan, &options.control.stop).await?.expect("a remote service needs a key"))
         }
-        (Source::Demo, Some(demo)) => (demo.addresses(), demo.key()),
-        (Source::Demo, None) => unreachable!("it was started"),
+        (Source::Demo { .. }, Some(demo)) => (demo.addresses(), demo.key()),
+        (Source::Demo { .. }, None) => unreachable!("it was started"),
     };
     let evidence = options.data.join("evidence");
     let client = Client::new(addresses, key, brief(plan.limits), options.clock, evidence)?;

@@ -107,7 +107,7 @@ pub(super) fn prices_of(plan: &Plan, input: &PriceInput) -> Result<PriceSource> 
         PriceInput::OfDefinition => &plan.prices.files,
     };
     match &plan.source {
-        Source::Demo if files.is_empty() => {
+        Source::Demo { .. } if files.is_empty() => {
             Ok(PriceSource::Demo(Box::new(Universe::new(DEMO_SEED, Clock::System.now().date_naive()))))
         }
         Source::Remote(_) if files.is_empty() => {

@@ -158,5 +158,5 @@ fn partitions(folder: &tempfile::TempDir, by: &[Column], sort: &[Column], limits
         stop: CancellationToken::new(),
     };
     let names = |columns: &[Column]| columns.iter().map(|column| column.name().to_owned()).collect::<Vec<_>>();
-    Partitions::new(options, "demo", &schema(), (&names(by), &names(sort)), limits)
+    Partitions::new(options, "demo", &schema(), (&names(by), &names(sort)), false, limits)
 }

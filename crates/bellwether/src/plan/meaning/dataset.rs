@@ -249,7 +249,7 @@ impl Validator {
     }
 
     fn shape(&mut self, definition: &Definition, schema: &Schema) -> Shape {
-        let OutputSection { sort, values, partition_by, .. } = &*definition.output;
+        let OutputSection { sort, values, partition_by, index, .. } = &*definition.output;
         if !is_wide(definition) {
             if let Some(values) = values {
                 let problem = Problem::new("`values` has no effect on a long dataset", values.span());
@@ -257,8 +257,8 @@ impl Validator {
             }
             return Shape::Long;
         }
-        let spans =
-            [("sort", sort.as_ref().map(Placed::span)), ("partition_by", partition_by.as_ref().map(Placed::span))];
+        let spans = [("sort", sort), ("partition_by", partition_by), ("index", index)]
+            .map(|(key, typed)| (key, typed.as_ref().map(Placed::span)));
         for (key, span) in spans.into_iter().filter_map(|(key, span)| Some((key, span?))) {
             let problem = Problem::new(format!("`{key}` has no effect on a wide dataset"), span);
             self.object(problem.with_hint("it has a row per date and a file per period and regime: remove it"));

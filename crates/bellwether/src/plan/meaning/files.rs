@@ -1,5 +1,7 @@
 //! The files that a dataset is written to.
 
+use arrow::datatypes::Schema;
+
 use super::Validator;
 use crate::definition::{Compression, Format, OutputSection, Placed};
 use crate::plan::{Codec, Column, DatasetPlan, FilesPlan, FormulaGuard};
@@ -26,13 +28,25 @@ impl Validator {
             self.object(problem.with_hint("use a number from 1"));
         }
         let partition_by = self.partitions(section, dataset);
+        let index = self.columns("index by", section.index.as_ref(), &dataset.columns);
+        for name in section.index.iter().flat_map(|typed| typed.iter()) {
+            let Some(column) = index.iter().find(|column| column.name() == name.as_str()) else { continue };
+            let is_in_files = |schema: &Schema| schema.index_of(dataset.written.name(*column)).is_ok();
+            if !is_in_files(dataset.written.schema()) {
+                let problem = Problem::new(format!("`columns` leaves out `{}`", column.name()), name.span());
+                self.object(problem.with_hint("add it to `columns` in `[dataset]`, or remove it from `index`"));
+            } else if partition_by.contains(column) && partition_by != [Column::Ticker] {
+                let problem = Problem::new(format!("`{}` is in the names of folders", column.name()), name.span());
+                self.object(problem.with_hint("remove it from `index`, or from `partition_by`"));
+            }
+        }
         let guard = match section.csv_guard.as_deref() {
             Some(true) => FormulaGuard::Formulas,
             Some(false) | None => FormulaGuard::None,
         };
         let report = section.report.as_deref().copied().unwrap_or_default();
         let (row_group_rows, keep) = (rows as usize, usize::from(keep));
-        FilesPlan { formats, codec, row_group_rows, partition_by, guard, keep, report }
+        FilesPlan { formats, codec, row_group_rows, partition_by, index, guard, keep, report }
     }
 
     /// Reports keys of formats that are not written.
@@ -42,6 +56,7 @@ impl Validator {
             |format: Format| formats.iter().any(|other| *other == format || format.is_csv() && other.is_csv());
         let keys = [
             at("compression", section.compression.as_ref().map(Placed::span), Format::Parquet),
+            at("index", section.index.as_ref().map(Placed::span), Format::Parquet),
             at("level", section.level.as_ref().map(Placed::span), Format::Parquet),
             at("csv_guard", section.csv_guard.as_ref().map(Placed::span), Format::Csv),
         ];

@@ -21,6 +21,7 @@ const DEFAULT_CONNECTIONS: usize = 8;
 const DEFAULT_REQUESTS_PER_SECOND: u16 = 25;
 const DEFAULT_STALL: Duration = Duration::from_secs(30);
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(15 * 60);
+const MAX_EARLIER_RUNS: u8 = 12;
 
 /// The variables that hold addresses which a definition leaves out.
 const VARIABLES: [&str; 2] = ["BELLWETHER_BASE_URL", "BELLWETHER_SENTIMENT_BASE_URL"];
@@ -76,7 +77,7 @@ impl Validator {
                 sentiment_base_url: (kind_of(definition) != DatasetKind::Signals)
                     .then(|| remote.sentiment_base_url.to_string()),
             },
-            Some(Source::Demo) | None => ServiceIdentity::demo(),
+            Some(Source::Demo { .. }) | None => ServiceIdentity::demo(),
         };
         if let Some(name) = &definition.source.name {
             let is_remote = matches!(source, Some(Source::Remote(_)));
@@ -129,7 +130,18 @@ impl Validator {
                 let problem = Problem::new(format!("`{key}` has no effect on the demo service"), span);
                 self.object(problem.with_hint("it is asked as the interface says: remove it"));
             }
-            return ResolvedSource { source: Some(Source::Demo), variables: Vec::new() };
+            let earlier_runs = section.earlier_runs.as_ref().map_or(0, |number| **number);
+            if let Some(number) = &section.earlier_runs
+                && **number > MAX_EARLIER_RUNS
+            {
+                let problem = Problem::new(format!("`{}` earlier runs are too many", **number), number.span());
+                self.object(problem.with_hint("use a number from 0 to 12"));
+            }
+            return ResolvedSource { source: Some(Source::Demo { earlier_runs }), variables: Vec::new() };
+        }
+        if let Some(number) = &section.earlier_runs {
+            let problem = Problem::new("`earlier_runs` has an effect on the demo service alone", number.span());
+            self.object(problem.with_hint("remove it: what a vendor said before cannot be asked for"));
         }
         let key = self.key(section).below(root);
         let mut variables = Vec::new();

@@ -37,10 +37,11 @@ const SOURCES: [&str; 2] = [
 ];
 
 /// Each key with a value that is not its default.
-pub(super) const KEYS: [(&str, &str); 110] = [
+pub(super) const KEYS: [(&str, &str); 112] = [
     ("description", "\"a\""),
     ("source.name", "\"other\""),
     ("source.service", "\"demo\""),
+    ("source.earlier_runs", "2"),
     ("source.base_url", "\"https://c.example/\""),
     ("source.sentiment_base_url", "\"https://d.example/\""),
     ("source.api_key_file", "\"key\""),
@@ -131,6 +132,7 @@ pub(super) const KEYS: [(&str, &str); 110] = [
     ("output.vintage", "\"first\""),
     ("output.live_within", "\"4d\""),
     ("output.partition_by", "\"ticker\""),
+    ("output.index", "[\"date\", \"ticker\"]"),
     ("output.compression", "\"snappy\""),
     ("output.level", "9"),
     ("output.row_group_rows", "1000"),

@@ -163,6 +163,7 @@ fn the_document_of_a_definition_is_this_text() {
     "compression": "zstd 3",
     "row_group_rows": 262144,
     "partition_by": [],
+    "index": [],
     "csv_guard": false
   },
   "observations": [
@@ -174,7 +175,7 @@ fn the_document_of_a_definition_is_this_text() {
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
-const OF_THE_DATASET: [(&str, &str, &str); 49] = [
+const OF_THE_DATASET: [(&str, &str, &str); 50] = [
     ("archive.claimed", "", "archive.claimed = true\n"),
     ("sentiment.articles", "", "sentiment.articles = false\n"),
     ("sentiment.complete", "", "sentiment.complete = true\n"),
@@ -249,6 +250,7 @@ const OF_THE_DATASET: [(&str, &str, &str); 49] = [
     ("output.compression", "", "output.compression = \"none\"\n"),
     ("output.level", "", "output.level = 9\n"),
     ("output.row_group_rows", "", "output.row_group_rows = 1000\n"),
+    ("output.index", "", "output.index = \"date\"\n"),
     ("output.csv_guard", "output.format = \"csv\"\n", "output.format = \"csv\"\noutput.csv_guard = true\n"),
     ("output.format", "output.format = [\"csv\", \"arrow\"]\n", "output.format = [\"arrow\", \"csv\"]\n"),
     ("dataset.columns", "dataset.columns = [\"ticker\", \"date\"]\n", "dataset.columns = [\"date\", \"ticker\"]\n"),
@@ -280,7 +282,7 @@ const OF_REQUESTS: [&str; 21] = [
 ];
 
 /// The keys that determine when and how something is fetched, checked, kept or told.
-const OF_NEITHER: [(&str, &str); 36] = [
+const OF_NEITHER: [(&str, &str); 37] = [
     ("description", "description = \"a\"\n"),
     ("dataset.license", "dataset.license = \"CC-BY-4.0\"\n"),
     // The demo has no key.
@@ -291,6 +293,7 @@ const OF_NEITHER: [(&str, &str); 36] = [
     ("source.fields", ""),
     ("source.tickers", ""),
     ("source.clock", ""),
+    ("source.earlier_runs", "source.earlier_runs = 2\n"),
     ("source.connections", "source.connections = 2\n"),
     ("source.requests_per_second", "source.requests_per_second = 2\n"),
     ("source.stall", "source.stall = \"40s\"\n"),

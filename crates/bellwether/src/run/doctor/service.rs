@@ -29,7 +29,7 @@ const SAMPLE: &str = "AAPL";
 pub(super) async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     let demo = match &plan.source {
-        Source::Demo => Demo::start(options.clock.now().date_naive()).await.map(Some),
+        Source::Demo { .. } => Demo::start(options.clock.now().date_naive()).await.map(Some),
         Source::Remote(_) => Ok(None),
     };
     let demo = match demo {
@@ -51,11 +51,11 @@ pub(super) async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diag
                 return found;
             }
         },
-        (Source::Demo, Some(demo)) => {
+        (Source::Demo { .. }, Some(demo)) => {
             found.push(Diagnosis::none("key", "the demo service needs no key"));
             (demo.addresses(), demo.key())
         }
-        (Source::Demo, None) => unreachable!("it was started"),
+        (Source::Demo { .. }, None) => unreachable!("it was started"),
     };
     found.extend(of_operations(plan, addresses, key, options).await);
     if let Some(demo) = demo {

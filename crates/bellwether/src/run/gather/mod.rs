@@ -29,7 +29,7 @@ use crate::archive::{Scope, Unfinished};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Client, Refusal};
 use crate::interface::{Base, Endpoint, Sector, Ticker};
-use crate::plan::{OnFinding, OperationRequests, Plan, Request, RequestList, TickerSource};
+use crate::plan::{OnFinding, OperationRequests, Plan, Request, RequestList, Source, TickerSource};
 use crate::tables::SeriesKey;
 use crate::text::human::count_of;
 
@@ -350,6 +350,12 @@ impl<'a> Gathering<'a> {
         match gone.first() {
             Some(MissingOperation { request, refusal, .. }) if !refusal.is_absence() => {
                 self.client.refused(request, refusal)
+            }
+            Some(MissingOperation { endpoint, .. })
+                if endpoint.is_of_one_ticker() && matches!(self.plan.source, Source::Demo { .. }) =>
+            {
+                Error::new(ErrorKind::Service, "the demo has none of the tickers")
+                    .with_hint("it has five hundred American companies, such as `XOM`")
             }
             Some(&MissingOperation { endpoint, refusal: Refusal { status, .. }, .. })
                 if !self.is_known(endpoint.base()) =>
