@@ -73,6 +73,20 @@ fn plan_of(subject: &AuditTarget, service: Option<&str>) -> Result<Option<Plan>>
     }
 }
 
+/// Asks an archive, with the runs that only its store has, as of an instant.
+fn asked<T>(
+    subject: &AuditTarget,
+    service: Option<&str>,
+    as_of: Option<DateTime<Utc>>,
+    stop: &CancellationToken,
+    question: impl FnOnce(AuditOptions<'_>) -> Result<T>,
+) -> Result<T> {
+    let plan = plan_of(subject, service)?;
+    store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
+    let control = Control { stop: stop.clone(), ..Control::default() };
+    question(AuditOptions { archive: &subject.2, service, plan: plan.as_ref(), as_of, control: &control })
+}
+
 fn with_claims(plan: Plan, claims: Claims) -> Plan {
     if claims == Claims::Included { plan.with_claims() } else { plan }
 }
@@ -87,14 +101,11 @@ pub(crate) fn revisions(
     until: Option<String>,
 ) -> PyResult<(Rows, String)> {
     quietly(py, move |stop| {
-        let (plan, as_of) = (plan_of(&subject, service.as_deref())?, instant("until", until.as_deref())?);
-        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
-        let control = Control { stop: stop.clone(), ..Control::default() };
-        let (service, plan) = (service.as_deref(), plan.as_ref());
-        let options = AuditOptions { archive: &subject.2, service, plan, as_of, control: &control };
-        let after = instant("after", after.as_deref())?;
-        let (rows, found) = gather(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
-        Ok((rows, json(&found)))
+        let (after, until) = (instant("after", after.as_deref())?, instant("until", until.as_deref())?);
+        asked(&subject, service.as_deref(), until, stop, |options| {
+            let (rows, found) = gather(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
+            Ok((rows, json(&found)))
+        })
     })
 }
 
@@ -107,13 +118,10 @@ pub(crate) fn quality(
     as_of: Option<String>,
 ) -> PyResult<(Rows, String)> {
     quietly(py, move |stop| {
-        let (plan, as_of) = (plan_of(&subject, service.as_deref())?, instant("as_of", as_of.as_deref())?);
-        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
-        let control = Control { stop: stop.clone(), ..Control::default() };
-        let (service, plan) = (service.as_deref(), plan.as_ref());
-        let options = AuditOptions { archive: &subject.2, service, plan, as_of, control: &control };
-        let (rows, found) = gather(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
-        Ok((rows, json(&found)))
+        asked(&subject, service.as_deref(), instant("as_of", as_of.as_deref())?, stop, |options| {
+            let (rows, found) = gather(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
+            Ok((rows, json(&found)))
+        })
     })
 }
 
@@ -208,14 +216,12 @@ pub(crate) fn skill(
         from: instant("after", how.after.as_deref()).map_err(|error| exception(py, &error))?,
     };
     quietly(py, move |stop| {
-        let (plan, as_of) = (plan_of(&subject, None)?, instant("as_of", how.as_of.as_deref())?);
-        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
-        let control = Control { stop: stop.clone(), ..Control::default() };
-        let of = AuditOptions { archive: &subject.2, service: None, plan: plan.as_ref(), as_of, control: &control };
-        let (rows, found) = gather(audit::skill::schema(), |deliver| audit_skill(of, &options, deliver))?;
-        let text = bellwether_cli::skill_in_words(&found);
-        let parts = parts_of_skill(&rows)?;
-        Ok((rows, parts, serde_json::to_string(&found).expect("it is text"), text))
+        asked(&subject, None, instant("as_of", how.as_of.as_deref())?, stop, |of| {
+            let (rows, found) = gather(audit::skill::schema(), |deliver| audit_skill(of, &options, deliver))?;
+            let text = bellwether_cli::skill_in_words(&found);
+            let parts = parts_of_skill(&rows)?;
+            Ok((rows, parts, serde_json::to_string(&found).expect("it is text"), text))
+        })
     })
 }
 
@@ -257,13 +263,10 @@ pub(crate) fn audit_table(
         let regime = regime.as_deref().map(|text| service_value("regime", text)).transpose()?;
         let with_features = features;
         let input = TableInput { source, ticker, date, decided_at, decided_time, period, regime, with_features };
-        let plan = plan_of(&subject, service.as_deref())?;
-        store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
-        let control = Control { stop: stop.clone(), ..Control::default() };
-        let (service, plan) = (service.as_deref(), plan.as_ref());
-        let options = AuditOptions { archive: &subject.2, service, plan, as_of, control: &control };
-        let (rows, found) = gather(audit::table::schema(), |deliver| audit_of_table(options, &input, deliver))?;
-        Ok((rows, json(&found)))
+        asked(&subject, service.as_deref(), as_of, stop, |options| {
+            let (rows, found) = gather(audit::table::schema(), |deliver| audit_of_table(options, &input, deliver))?;
+            Ok((rows, json(&found)))
+        })
     })
 }
 

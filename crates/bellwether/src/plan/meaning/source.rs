@@ -109,26 +109,23 @@ impl Validator {
                 let problem = Problem::new("`service` and an address are mutually exclusive", address.span());
                 self.object(problem.with_hint("the demo service is built in: remove `service`, or the addresses"));
             }
-            let keys = [
-                ("api_key_file", api_key_file.as_ref().map(Placed::span)),
-                ("api_key_command", api_key_command.as_ref().map(Placed::span)),
+            let (keyless, plain) = ("it needs no key: remove it", "it is asked as the interface says: remove it");
+            let without_effect = [
+                ("api_key_file", api_key_file.as_ref().map(Placed::span), keyless),
+                ("api_key_command", api_key_command.as_ref().map(Placed::span), keyless),
+                ("key", section.key.as_ref().map(Placed::span), plain),
+                ("query", section.query.as_ref().map(Placed::span), plain),
+                ("paths", section.paths.as_ref().map(Placed::span), plain),
+                ("unwrap", section.unwrap.as_ref().map(Placed::span), plain),
+                ("fields", section.fields.as_ref().map(Placed::span), plain),
+                ("tickers", section.tickers.as_ref().map(Placed::span), plain),
+                ("clock", section.clock.as_ref().map(Placed::span), plain),
             ];
-            for (key, span) in keys.into_iter().filter_map(|(key, span)| Some((key, span?))) {
-                let problem = Problem::new(format!("`{key}` has no effect on the demo service"), span);
-                self.object(problem.with_hint("it needs no key: remove it"));
-            }
-            let asking = [
-                ("key", section.key.as_ref().map(Placed::span)),
-                ("query", section.query.as_ref().map(Placed::span)),
-                ("paths", section.paths.as_ref().map(Placed::span)),
-                ("unwrap", section.unwrap.as_ref().map(Placed::span)),
-                ("fields", section.fields.as_ref().map(Placed::span)),
-                ("tickers", section.tickers.as_ref().map(Placed::span)),
-                ("clock", section.clock.as_ref().map(Placed::span)),
-            ];
-            for (key, span) in asking.into_iter().filter_map(|(key, span)| Some((key, span?))) {
-                let problem = Problem::new(format!("`{key}` has no effect on the demo service"), span);
-                self.object(problem.with_hint("it is asked as the interface says: remove it"));
+            for (key, span, hint) in without_effect {
+                if let Some(span) = span {
+                    let problem = Problem::new(format!("`{key}` has no effect on the demo service"), span);
+                    self.object(problem.with_hint(hint));
+                }
             }
             let earlier_runs = section.earlier_runs.as_ref().map_or(0, |number| **number);
             if let Some(number) = &section.earlier_runs
