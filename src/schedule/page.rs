@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bellwether::report::{Frame, Heading, Topic, figure, key, section, table};
+use bellwether::report::{Frame, Topic, figure, key, section, table};
 use bellwether::text::human::{bytes, count_of, group_digits, percent, took};
 use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 use maud::{Markup, html};
@@ -127,7 +127,7 @@ fn ended(what: &str, reason: Option<String>) -> Markup {
 
 /// A table of all definitions, the worst first.
 fn all(definitions: &[&Status]) -> Markup {
-    let columns = ["Definition", "Status", "Newest", "Last run", "Next"].map(Heading::Text);
+    let heads = ["Definition", "Status", "Newest", "Last run", "Next"];
     let rows = definitions.iter().map(|status| {
         let last = status.runs.last().map(|run| (to_minute(run.started_at), worst(&[run.outcome]).1));
         vec![
@@ -138,7 +138,7 @@ fn all(definitions: &[&Status]) -> Markup {
             html! { span.whole { (status.next.map(to_minute).unwrap_or_default()) } },
         ]
     });
-    section(&Topic::new("definitions", "Definitions", "", Vec::new()), &table("wide", &columns, rows))
+    section(&Topic::new("definitions", "Definitions", "", Vec::new()), &table("wide", 5, &heads, rows))
 }
 
 fn newest(status: &Status) -> Markup {
@@ -253,13 +253,7 @@ fn list(runs: &[&RunRecord]) -> Markup {
     if runs.is_empty() {
         return html! { p.cut { "No runs in the last 90 days." } };
     }
-    let columns = [
-        Heading::Text("Started"),
-        Heading::Text("Outcome"),
-        Heading::Number("Rows"),
-        Heading::Number("Duration"),
-        Heading::Number("Rewritten"),
-    ];
+    let heads = ["Started", "Outcome", "Rows", "Duration", "Rewritten"];
     let rows = runs.iter().rev().take(LISTED).map(|run| {
         let published = run.published.as_ref();
         vec![
@@ -272,7 +266,7 @@ fn list(runs: &[&RunRecord]) -> Markup {
     });
     let left = runs.len().saturating_sub(LISTED) as u64;
     html! {
-        (table("wide", &columns, rows))
+        (table("wide", 2, &heads, rows))
         @if left > 0 { p.cut { (count_of(left, "earlier run is", "earlier runs are")) " not listed." } }
     }
 }

@@ -37,7 +37,7 @@ use crate::freshness::Age;
 use crate::plan::DayCount;
 use crate::tables::Watch;
 pub use calendar::{Axis, Step};
-pub use frame::{Frame, Heading, STYLE, Topic, figure, key, notes, section, table};
+pub use frame::{Frame, STYLE, Topic, figure, key, notes, section, table};
 use news::News;
 use numbers::{ColumnNumbers, Numbers, SectorNumbers};
 pub use summary::DatasetSummary;

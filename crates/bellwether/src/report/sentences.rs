@@ -487,8 +487,7 @@ impl WindowNumbers {
 impl ColumnNumbers {
     /// The lowest and the highest value, with at most four decimals.
     pub(super) fn ends(&self) -> Option<[String; 2]> {
-        let (low, high) = self.range?;
-        Some([low, high].map(|number| {
+        Some([self.lowest?, self.highest?].map(|number| {
             let text = format!("{number:.4}");
             let text = text.trim_end_matches('0').trim_end_matches('.');
             if text == "-0" { "0".to_owned() } else { text.to_owned() }

@@ -3,7 +3,8 @@
 use bellwether_statistics::MeanTest;
 use maud::{Markup, html};
 
-use super::frame::{Topic, figure, section};
+use super::frame::figure;
+use super::page::{Section, part};
 use super::plots::{Along, Chart, Layer, Mark, Row, rows};
 use crate::audit::skill::{Measure, PairSkill, ReliabilityPoint, Skill, State};
 use crate::text::human::{count_of, group_digits, percent, round};
@@ -26,13 +27,12 @@ const STATES: [(State, &str); 2] = [(State::Published, "published"), (State::Tod
 struct Mean<'a>(String, &'static str, u64, f64, Option<&'a MeanTest>);
 
 /// The section of what was measured, or of why it was not.
-pub(super) fn section_of(skill: &Result<Skill, String>) -> (&'static str, &'static str, Markup) {
+pub(super) fn section_of(skill: &Result<Skill, String>) -> Section {
     let skill = match skill {
         Ok(skill) => skill,
         Err(why) => {
-            let topic =
-                Topic::new("skill", "Skill", "Signals were not measured against prices", vec![format!("{why}.")]);
-            return ("skill", "Skill", section(&topic, &html! {}));
+            let finding = "Signals were not measured against prices";
+            return part("skill", "Skill", finding, vec![format!("{why}.")], &html! {});
         }
     };
     let pairs = skill.drawn_pairs();
@@ -52,7 +52,7 @@ pub(super) fn section_of(skill: &Result<Skill, String>) -> (&'static str, &'stat
     };
     let mut remarks = skill.verdict();
     let finding = remarks.remove(0);
-    ("skill", "Skill", section(&Topic::new("skill", "Skill", finding.trim_end_matches('.'), remarks), &body))
+    part("skill", "Skill", finding.trim_end_matches('.'), remarks, &body)
 }
 
 const CUMULATIVE: &str = "The sum of the rank correlations of all dates so far: dark as published, green as it stands today. The \
@@ -151,13 +151,10 @@ fn hit_rates(pairs: &[&PairSkill], skill: &Skill) -> Markup {
                 interval by date; the line is at one half. Signals that were turned once their horizon was over, of all pairs, \
                 count as they stand today.";
     let place = |rate: f64| ((rate - RATES.0) / (RATES.1 - RATES.0)).clamp(0.0, 1.0);
-    let hits = |name: String, id: &str, class, (rate, signals): (f64, u64), ends: Option<[f64; 2]>| Row {
-        id: format!("plot-hits-{id}"),
-        class,
-        mark: Mark::Interval(place(rate), ends.map(|ends| ends.map(place))),
-        value: percent(rate),
-        label: format!("{name}: {} of {}", percent(rate), group_digits(signals)),
-        name,
+    let hits = |name: String, id: &str, class, (rate, signals): (f64, u64), ends: Option<[f64; 2]>| {
+        let label = format!("{name}: {} of {}", percent(rate), group_digits(signals));
+        let mark = Mark::Interval(place(rate), ends.map(|ends| ends.map(place)));
+        Row::new(format!("plot-hits-{id}"), name, class, mark, percent(rate)).with_label(label)
     };
     let mut all = Vec::new();
     for (pair, (state, class)) in pairs.iter().flat_map(|pair| STATES.map(|state| (pair, state))) {
@@ -300,13 +297,11 @@ fn intervals(title: &str, note: &str, means: Vec<Mean<'_>>) -> Markup {
     }
     let place = |value: f64| (value / end + 1.0) / 2.0;
     let id = title.to_lowercase().replace(' ', "-");
-    let all = means.into_iter().enumerate().map(|(index, Mean(name, class, dates, mean, test))| Row {
-        id: format!("plot-{id}-{index}"),
-        class,
-        mark: Mark::Interval(place(mean), test.map(|test| [test.interval.lower, test.interval.upper].map(place))),
-        value: round(mean, 4),
-        label: format!("{name}: {} of {}", round(mean, 4), count_of(dates, "date", "dates")),
-        name,
+    let all = means.into_iter().enumerate().map(|(index, Mean(name, class, dates, mean, test))| {
+        let label = format!("{name}: {} of {}", round(mean, 4), count_of(dates, "date", "dates"));
+        let ends = test.map(|test| [test.interval.lower, test.interval.upper].map(place));
+        let mark = Mark::Interval(place(mean), ends);
+        Row::new(format!("plot-{id}-{index}"), name, class, mark, round(mean, 4)).with_label(label)
     });
     figure(title, note, &rows(all, &[&round(-end, 2), "0", &round(end, 2)]))
 }

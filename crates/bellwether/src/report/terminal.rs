@@ -174,7 +174,7 @@ impl Report {
 
     fn contents_in_lines(&self, lines: &mut Lines) {
         lines.heading(self.column_finding());
-        for column in self.columns.iter().filter(|column| column.nulls > 0 || column.range.is_some()) {
+        for column in self.columns.iter().filter(|column| column.nulls > 0 || column.lowest.is_some()) {
             let nulls = (column.nulls > 0).then(|| format!("{} null", portion(column.nulls, self.facts.rows)));
             let parts: Vec<String> = column.ends().map(|ends| ends.join(" to ")).into_iter().chain(nulls).collect();
             lines.wrap(&format!("  {:NAME$}", column.name), &parts.join(", "));

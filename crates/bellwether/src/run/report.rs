@@ -285,7 +285,7 @@ impl Builder<'_> {
         let _work = work!("count rows");
         // In the order of the key, so that nothing has to be sorted.
         let dataset = DatasetPlan { sort: self.plan.dataset.rows.key().to_vec(), ..self.plan.dataset.clone() };
-        let (mut tally, mut counting) = (Tally::new(&dataset), Counting::of(&dataset));
+        let (mut tally, mut counting) = (Tally::new(&dataset), Counting::new(&dataset));
         let counts = self.rows(&dataset, scratch(clock), None, |rows| {
             tally.count(&rows);
             let rows = rows.flat().map_err(Error::frame)?;
@@ -305,7 +305,7 @@ impl Builder<'_> {
             }
         };
         let news = self.news(&facts)?;
-        Ok((facts, counting.finish()?, news))
+        Ok((facts, counting.finish(), news))
     }
 
     /// The articles about the tickers, if the dataset has news.
