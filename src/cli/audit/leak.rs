@@ -8,13 +8,13 @@ use bellwether::run::{FetchItem, audit_leak};
 use bellwether::text::human::{count_of, group_digits};
 use bellwether::time::{Clock, unique_name};
 
-use super::document::{AsJson, document};
-use super::folders::Folders;
-use super::include::Include;
-use super::store::{LocalFolders, StoreOption};
-use super::typed::plan_of;
-use super::{cancellable, say};
+use crate::cli::document::{AsJson, document};
+use crate::cli::folders::Folders;
+use crate::cli::include::Include;
 use crate::cli::outcome::{Failure, Result};
+use crate::cli::store::{LocalFolders, StoreOption};
+use crate::cli::typed::plan_of;
+use crate::cli::{cancellable, say};
 
 /// Test a dataset for look-ahead: remove future data, and plant canaries in a copy of the archive.
 #[derive(Debug, clap::Args)]

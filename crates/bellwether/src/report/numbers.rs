@@ -21,6 +21,9 @@ use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Days, Feature};
 use crate::time::MICROS_PER_DAY;
 
+/// The most tickers with gaps that are listed; each takes a kilobyte.
+const MAX_INCOMPLETE: usize = 64;
+
 /// The most pairs whose agreement is counted, a bit for each.
 const MAX_PAIRS: usize = 12;
 
@@ -494,11 +497,6 @@ impl TickerCoverage {
     }
 }
 
-impl Coverage {
-    /// The most tickers listed; each takes a kilobyte.
-    pub const LISTED: usize = 64;
-}
-
 impl Numbers {
     /// Totals of all signals.
     pub fn totals(&self) -> Totals {
@@ -512,7 +510,7 @@ impl Numbers {
 
     /// Coverage in at most `most` buckets of a month or longer.
     pub fn coverage(&self, most: usize) -> Coverage {
-        let axis = Axis::of(&self.days, Step::Month, most);
+        let axis = Axis::new(&self.days, Step::Month, most);
         let days = axis.sums(self.days.iter().map(|day| (*day, 1)));
         // A pair of monthly signals is due once a month, whatever days the others have.
         let due_of = |pair: &PairNumbers| {
@@ -537,7 +535,7 @@ impl Numbers {
             (u128::from(*other_lacks) * u128::from(*of)).cmp(&(u128::from(*lacks) * u128::from(*of_other)))
         });
         let incomplete_count = incomplete.len();
-        let incomplete = incomplete.into_iter().take(Coverage::LISTED).map(|(_, covered)| covered).collect();
+        let incomplete = incomplete.into_iter().take(MAX_INCOMPLETE).map(|(_, covered)| covered).collect();
         Coverage { axis, days, tickers, incomplete, incomplete_count }
     }
 

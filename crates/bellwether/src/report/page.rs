@@ -2,6 +2,7 @@
 //!
 //! Each section states its finding in a sentence before it shows any plot.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
@@ -17,6 +18,7 @@ use super::plots::{Along, Chart, Layer, MapRow, Mark, Row, bars, counts, map, pl
 use super::skill;
 use crate::audit::answers::RejectReason;
 use crate::audit::revisions::{Revisions, Rewrites};
+use crate::interface::Endpoint;
 use crate::tables::Drift;
 use crate::text::human::{bytes, count_of, group_digits, percent, portion, round, took};
 
@@ -25,10 +27,8 @@ const SCRIPT: &str = include_str!("script.js");
 /// The size that a page stays below, with a reserve for what surrounds the table of tickers.
 const MAX_BYTES: usize = 1_950_000;
 
-/// The most buckets of a plot over time, and of the plot of one of many pairs.
+/// The most buckets of a plot over time.
 const BUCKETS: usize = 72;
-const PAIR_BUCKETS: usize = 64;
-const MAP_BUCKETS: usize = 24;
 
 /// The most pairs that have a plot each, rows of a table, sectors, tickers with gaps, tickers with changes and signals of the
 /// newest date.
@@ -299,7 +299,7 @@ impl Report {
         if numbers.pairs.len() > PAIRS {
             return part("signals", "Buy and sell", finding, asides, &self.many_pairs());
         }
-        let axis = Axis::of(&numbers.days, Step::Week, PAIR_BUCKETS);
+        let axis = Axis::new(&numbers.days, Step::Week, 64);
         let of_pairs: Vec<Vec<Totals>> = numbers.pairs.iter().map(|pair| pair.over(&numbers.days, &axis)).collect();
         // A common scale for mean confidences, rounded outwards to hundredths.
         let means: Vec<f64> = of_pairs.iter().flatten().filter_map(|totals| totals.mean_confidence()).collect();
@@ -329,7 +329,7 @@ impl Report {
         let one_sided = |pair: &PairNumbers| pair.totals.buy_share().map_or(0.0, |share| (share - 0.5).abs());
         let mut pairs: Vec<&PairNumbers> = numbers.pairs.iter().collect();
         pairs.sort_by(|one, other| one_sided(other).total_cmp(&one_sided(one)));
-        let axis = Axis::of(&numbers.days, Step::Month, MAP_BUCKETS);
+        let axis = Axis::new(&numbers.days, Step::Month, 24);
         let shade = |share: Option<f64>| match share {
             None => "q0",
             Some(..0.2) => "sell4",
@@ -723,19 +723,42 @@ impl Report {
         part("timings", "Time", self.fetch_finding(), Vec::new(), &body)
     }
 
-    /// When the answers of the newest run came, by operation.
+    /// When the answers of the newest run came, by operation, in the order in which operations were first answered.
     fn answers(&self) -> Markup {
-        let end = self.work.answers.iter().filter_map(|answers| answers.complete.last()).max().copied();
+        let Some(run) = self.work.runs.first() else { return html! {} };
+        let mut of_operations: BTreeMap<Endpoint, OperationAnswers> = BTreeMap::new();
+        for request in &self.work.newest {
+            let answers = of_operations.entry(request.endpoint).or_default();
+            answers.again += u64::from(request.attempts.saturating_sub(1));
+            answers.rows += request.rows;
+            answers.bytes += request.bytes;
+            answers.complete.push((request.observed_at - run.started_at).to_std().unwrap_or_default());
+        }
+        of_operations.values_mut().for_each(|answers| answers.complete.sort_unstable());
+        let mut all: Vec<(Endpoint, OperationAnswers)> = of_operations.into_iter().collect();
+        all.sort_by_key(|(_, answers)| answers.complete.first().copied());
+        let end = all.iter().filter_map(|(_, answers)| answers.complete.last()).max().copied();
         let end = end.unwrap_or_default().as_secs_f64().max(1e-3);
         html! {
-            @for (index, answers) in self.work.answers.iter().enumerate() {
-                @let title = format!("{}: {}", count_of(answers.complete.len() as u64, "answer", "answers"), answers.endpoint);
+            @for (index, (endpoint, answers)) in all.iter().enumerate() {
+                @let title = format!("{}: {endpoint}", count_of(answers.complete.len() as u64, "answer", "answers"));
                 @let again = if answers.again > 0 { format!(", {} retried", group_digits(answers.again)) } else { String::new() };
                 @let note = format!("{}, {}{again}.", count_of(answers.rows, "row", "rows"), bytes(answers.bytes));
                 (figure(&title, note, &answers_over_time(index, &title, &answers.complete, end)))
             }
         }
     }
+}
+
+/// The answers of an operation in a run.
+#[derive(Default)]
+struct OperationAnswers {
+    /// Retries.
+    again: u64,
+    rows: u64,
+    bytes: u64,
+    /// When each answer was complete, counted from the start of the run, in order.
+    complete: Vec<Duration>,
 }
 
 /// A section with its finding, notes on it, and what it shows.
@@ -780,7 +803,7 @@ fn of_pair(pair: &PairNumbers, totals: &[Totals], axis: &Axis, (low, high): (f64
     let (mut sells, mut of_buys, mut line, mut confidences) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, of) in totals.iter().enumerate() {
         let when = axis.in_words(index);
-        sells.push(of.buy_share().map(|share| (share, 1.0)));
+        sells.push(of.buy_share().map(|share| (share, 1.0, String::new())));
         of_buys.push(of.buy_share().map(|share| {
             let (buys, mean) = (portion(of.buys, of.rows), of.mean_confidence().unwrap_or_default());
             let label = format!("{when}\n{buys} of {} buy\nconfidence {mean:.3}", group_digits(of.rows));
@@ -801,7 +824,7 @@ fn of_pair(pair: &PairNumbers, totals: &[Totals], axis: &Axis, (low, high): (f64
         ends: ["100 %", "0 %"].map(str::to_owned),
         along: Along::Labels(Vec::new()),
         layers: vec![
-            Layer::Ground("sell flush", sells),
+            Layer::Columns("sell flush", sells),
             Layer::Columns("buy flush", of_buys),
             Layer::Rule("half", 0.5),
         ],
@@ -835,7 +858,7 @@ fn by_age(rewrites: &Rewrites, what: &str, most: f64) -> Markup {
 fn by_month(rewrites: &Rewrites, what: &str) -> Markup {
     let months: Vec<_> = rewrites.by_month.iter().map(|(month, tally)| (month.start(), *tally)).collect();
     let starts: Vec<_> = months.iter().map(|(start, _)| *start).collect();
-    let axis = Axis::of(&starts, Step::Month, BUCKETS);
+    let axis = Axis::new(&starts, Step::Month, BUCKETS);
     let changed = axis.sums(months.iter().map(|(start, tally)| (*start, tally.changed)));
     let known = axis.sums(months.iter().map(|(start, tally)| (*start, tally.known)));
     let rate = |index: usize| changed[index] as f64 / known[index].max(1) as f64;

@@ -77,10 +77,8 @@ pub(super) enum Along<'a> {
 
 /// A layer of a chart. Heights are from zero at the bottom to one at the top, of what lies between its ends.
 pub(super) enum Layer {
-    /// Columns of a class, each from a height to another, and what it stands for; none where nothing is.
+    /// Columns of a class, each from a height to another, and what it stands for, if it is a mark; none where nothing is.
     Columns(&'static str, Vec<Option<(f64, f64, String)>>),
-    /// Columns of a class that are no marks.
-    Ground(&'static str, Vec<Option<(f64, f64)>>),
     /// A line of a class through places and heights; none breaks it.
     Line(&'static str, Vec<Option<(f64, f64)>>),
     /// Columns that are not seen and say what the lines at their place are.
@@ -200,14 +198,8 @@ impl Chart<'_> {
             Layer::Columns(class, columns) => html! {
                 @for (index, column) in columns.iter().enumerate() {
                     @if let Some((from, to, label)) = column {
-                        (rectangle(class, extent(index, columns.len(), class), [y(*to), y(*from)], Some(label)))
-                    }
-                }
-            },
-            Layer::Ground(class, columns) => html! {
-                @for (index, column) in columns.iter().enumerate() {
-                    @if let Some((from, to)) = column {
-                        (rectangle(class, extent(index, columns.len(), class), [y(*to), y(*from)], None))
+                        @let label = Some(label.as_str()).filter(|label| !label.is_empty());
+                        (rectangle(class, extent(index, columns.len(), class), [y(*to), y(*from)], label))
                     }
                 }
             },

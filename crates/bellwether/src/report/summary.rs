@@ -230,7 +230,7 @@ impl Report {
             let (days, due) = covered.total();
             IncompleteTicker { ticker: covered.ticker.clone(), days, due }
         });
-        let spread = SectorExtremes::of(&self.sectors).map(|SectorExtremes { lowest, highest, test }| SectorSpread {
+        let spread = SectorExtremes::find(&self.sectors).map(|SectorExtremes { lowest, highest, test }| SectorSpread {
             lowest: lowest.name.clone(),
             highest: highest.name.clone(),
             test,

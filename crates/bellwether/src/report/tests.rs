@@ -9,7 +9,8 @@ use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, NaiveDate};
 
 use super::numbers::{Counting, Numbers, SectorNumbers};
-use super::{Activity, Identity, Report};
+use super::{Identity, Report};
+use crate::audit::answers::Answers;
 use crate::definition::DefinitionFile;
 use crate::facts::Tally;
 use crate::interface::{Period, Regime, Signal};
@@ -91,7 +92,7 @@ fn report(batches: &[RecordBatch]) -> Report {
         sectors: Vec::new(),
         skill: None,
         revisions: None,
-        work: Activity::default(),
+        work: Answers::default(),
         unasked: 0,
         since: None,
         notes: Vec::new(),

@@ -119,7 +119,7 @@ pub struct ReliabilityPoint {
 }
 
 impl Reliability {
-    pub(super) fn of(found: &Calibration, dates: u64) -> Self {
+    pub(super) fn new(found: &Calibration, dates: u64) -> Self {
         let point = |band: BandPoint| {
             let level = found.levels.partition_point(|level| level.forecast < band.forecast);
             let frequency = found.levels[level].calibrated;
@@ -131,7 +131,7 @@ impl Reliability {
 }
 
 impl ConfidenceMeasure {
-    pub(super) fn of(found: &Calibration, reliability: Reliability) -> Self {
+    pub(super) fn new(found: &Calibration, reliability: Reliability) -> Self {
         Self {
             signals: found.observations,
             brier: found.brier,

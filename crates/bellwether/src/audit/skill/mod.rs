@@ -38,16 +38,15 @@ use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::row_builder::RowQueue;
+use super::row_builder::RowWriter;
 use super::subject::Subject;
 use crate::archive::StoredObservations;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interface::{Period, Regime, Ticker};
-use crate::plan::{DatasetPlan, DayCount, NaiveRule};
+use crate::plan::{DatasetPlan, DayCount};
 use crate::prices::horizon::{DatedEntries, Exits};
 use crate::prices::{self, Day, PriceSummary, Prices, date};
 use crate::process::in_order::in_order;
-use crate::sessions::Sessions;
 use crate::tables::{SeriesKey, Table};
 use crate::text::human::{count_of, group_digits, percent};
 use crate::time::{as_record, to_record};
@@ -66,31 +65,17 @@ use hindsight::HindsightCounts;
 use measure::{MeasuredPair, Measuring};
 use news::SignalNews;
 
-/// The share of signals without a price above which nothing is measured unless it is asked for.
-const MOST_UNPRICED: f64 = 0.2;
-
-/// What is measured.
+/// What is measured, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct SkillInput<'a> {
     /// The name of the dataset.
     pub(crate) dataset: &'a str,
     /// Its signals.
     pub(crate) subject: &'a Subject,
-    /// Its plan, which has the features of the news.
+    /// Its plan, which has its dates, its trading days and the features of the news.
     pub(crate) plan: &'a DatasetPlan,
     /// The prices.
     pub(crate) prices: &'a Prices,
-}
-
-/// How signals are measured.
-#[derive(Clone, Debug)]
-pub(crate) struct SkillRules {
-    /// The rule that makes dates naive.
-    pub(crate) dates: NaiveRule,
-    /// How long after its date a live cell was first seen at the latest.
-    pub(crate) live_within: DayCount,
-    /// The trading days in which that is counted.
-    pub(crate) sessions: Sessions,
     /// The sessions from the date of a backfilled cell to its entry.
     pub(crate) lag: u32,
     /// What to do if many signals have no price.
@@ -225,16 +210,12 @@ impl Best {
 
 /// Measures signals, and delivers a row for each date, pair and state, and for each group of them, in the columns of
 /// [`schema`].
-pub(crate) fn skill(
-    input: SkillInput<'_>,
-    rules: &SkillRules,
-    mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
-) -> Result<Skill> {
-    let SkillInput { dataset, subject, plan, prices } = input;
-    let (exits, entries) = (&Exits::of(prices), &DatedEntries::of(prices.sessions(), rules.lag));
+pub(crate) fn skill(input: SkillInput<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Skill> {
+    let SkillInput { dataset, subject, plan, prices, lag, when_missing, from } = input;
+    let (exits, entries) = (&Exits::new(prices), &DatedEntries::new(prices.sessions(), lag));
     let (gone, delisted) = no_longer_listed(subject, prices)?;
     let cells_since = |from: Option<DateTime<Utc>>| {
-        let intake = Intake { subject, prices, exits, entries, rules, gone: &gone, from };
+        let intake = Intake { subject, prices, exits, entries, plan, lag, gone: &gone, from };
         let mut all = AllCells::new();
         let cells_of = |piece: StoredObservations| Ok(intake.cells(&piece.histories()?));
         let add = |cells| {
@@ -248,16 +229,16 @@ pub(crate) fn skill(
     let mut signals = SignalCounts::default();
     all.pairs.iter().for_each(|pair| signals += pair.counts);
     let newest = all.newest.map(|day| day.min(prices::number(subject.view().as_of().date_naive())));
-    let warnings = checks::check(prices, &rules.sessions, &all.tickers, newest)?;
+    let warnings = checks::check(prices, &plan.sessions, &all.tickers, newest)?;
     let worst_day = worst_day(&all, prices);
-    if rules.when_missing == WhenMissing::Refuse {
+    if when_missing == WhenMissing::Refuse {
         refuse_unpriced(&all, &signals, worst_day, prices)?;
     }
     let measured_from = all.next_end.filter(|_| signals.measured_live == 0).map(date);
     let first_published = all.first_published().map(|day| prices.sessions()[0] + Day::from(day));
-    let news = SignalNews::of(subject, plan, prices, (all.largest_pairs(), first_published))?;
+    let news = SignalNews::read(subject, plan, prices, (all.largest_pairs(), first_published))?;
     let names: BTreeSet<u16> = all.pairs.iter().flat_map(|pair| &pair.cells).map(|cell| cell.ticker).collect();
-    let (betas, sectors) = (&Betas::of(prices, &names), &sectors(subject, prices));
+    let (betas, sectors) = (&Betas::new(prices, &names), &sectors(subject, prices));
     let measuring = Measuring { prices, exits, betas, sectors, delisted: &delisted, news: news.as_ref() };
     let (mut pairs, mut features, hindsight) = measure_pairs(measuring, all)?;
     let mut best = Vec::new();
@@ -274,25 +255,21 @@ pub(crate) fn skill(
         });
         best.extend(judge_together(of_features.collect(), state));
     }
-    if let Some(from) = rules.from {
+    if let Some(from) = from {
         compare_vintages(Measuring { news: None, ..measuring }, cells_since(Some(from))?, &mut pairs)?;
     }
-    let mut queue = RowQueue::default();
-    for pair in &pairs {
-        queue.add(rows::of_pair(pair)?, &mut deliver)?;
-    }
-    for feature in &features {
-        queue.add(rows::of_feature(feature)?, &mut deliver)?;
-    }
-    queue.flush(deliver)?;
+    let mut writer = RowWriter::new(&schema(), deliver);
+    pairs.iter().try_for_each(|pair| rows::write_pair(pair, &mut writer))?;
+    features.iter().try_for_each(|feature| rows::write_feature(feature, &mut writer))?;
+    writer.flush()?;
     let mut found = Skill {
         dataset: dataset.to_owned(),
         as_of: subject.view().as_of(),
-        from: rules.from,
+        from,
         prices: prices.summary.clone(),
         warnings,
-        live_within: rules.live_within,
-        lag_sessions: rules.lag,
+        live_within: plan.live_within,
+        lag_sessions: lag,
         verdict: Vec::new(),
         witnessed: signals.witnessed_share(),
         signals,
@@ -420,7 +397,7 @@ fn worst_day(all: &AllCells, prices: &Prices) -> Option<WorstDay> {
 
 fn refuse_unpriced(all: &AllCells, counts: &SignalCounts, worst: Option<WorstDay>, prices: &Prices) -> Result<()> {
     let signals = counts.measured + counts.without_price;
-    if counts.without_price as f64 <= MOST_UNPRICED * signals as f64 {
+    if counts.without_price as f64 <= 0.2 * signals as f64 {
         return Ok(());
     }
     let of_day = |worst: WorstDay| format!("{} with {} of {}", worst.day, worst.without_price, worst.signals);
