@@ -47,6 +47,8 @@ pub struct Level {
 pub struct BandPoint {
     /// The forecast probability.
     pub forecast: f64,
+    /// The frequency at this forecast, by isotonic regression.
+    pub calibrated: f64,
     /// The likely frequencies by isotonic regression.
     pub interval: Interval,
 }
@@ -146,7 +148,8 @@ impl Calibration {
             Some(Interval { lower: quantile(values, tail)?, upper: quantile(values, 1.0 - tail)? })
         };
         let band = shown.iter().zip(&mut seen).filter_map(|(&level, values)| {
-            Some(BandPoint { forecast: self.levels[level].forecast, interval: interval(values)? })
+            let Level { forecast, calibrated, .. } = self.levels[level];
+            Some(BandPoint { forecast, calibrated, interval: interval(values)? })
         });
         band.collect()
     }

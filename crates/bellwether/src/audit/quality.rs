@@ -166,7 +166,7 @@ pub(crate) fn quality(
         }
         Ok(piece)
     };
-    in_order(|| subject.view().observations(Table::Signals), of_signals, &mut take)?;
+    in_order(|| subject.view.observations(Table::Signals), of_signals, &mut take)?;
     let of_articles = |piece: StoredObservations| {
         let histories = piece.histories()?;
         let (observed, mut piece) = (ObservedColumns::new(&histories), Piece::default());
@@ -175,7 +175,7 @@ pub(crate) fn quality(
         }
         Ok(piece)
     };
-    in_order(|| subject.view().observations(Table::Articles), of_articles, &mut take)?;
+    in_order(|| subject.view.observations(Table::Articles), of_articles, &mut take)?;
     found.tickers.retain(|_, of| of.missing + of.stale + of.duplicates + of.unusual > 0);
     found.renames = renames::compare(&candidates, subject)?;
     (found.windows, found.split_days) = (rows.windows, rows.split_days);
@@ -209,12 +209,12 @@ fn days_and_ends(subject: &Subject) -> Result<(TradingDays, LastWeeks)> {
         ends.extend(piece.1);
         Ok(())
     };
-    in_order(|| subject.view().observations(Table::Signals), of_piece, merge)?;
+    in_order(|| subject.view.observations(Table::Signals), of_piece, merge)?;
     let (first, last) = (presence.counts.keys().next().copied(), presence.last);
     let mut calendar = presence.calendar();
     if let (Some(first), Some(last)) = (first, last)
         && let (Ok(first), Ok(last)) = (i32::try_from(first), i32::try_from(last))
-        && let Some(sessions) = subject.sessions()
+        && let Some(sessions) = &subject.sessions
     {
         calendar.trading = sessions.between(first, last).iter().copied().map(Day::from).collect();
     }

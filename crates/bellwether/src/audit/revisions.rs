@@ -198,12 +198,12 @@ pub(crate) fn revisions(
     from: Option<DateTime<Utc>>,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
-    let until = subject.view().as_of();
+    let until = subject.view.as_of();
     let counter = Counter { subject, from: from.map(|from| from.timestamp_micros()), until: until.timestamp_micros() };
     let [mut signals, mut articles] = [Rewrites::default(), Rewrites::default()];
     for (table, found) in [(Table::Signals, &mut signals), (Table::Articles, &mut articles)] {
         in_order(
-            || subject.view().whole_observations(table),
+            || subject.view.whole_observations(table),
             |piece: StoredObservations| counter.count(&piece.histories()?),
             |(counted, rows)| {
                 for (key, rewrites) in counted {
@@ -557,7 +557,7 @@ impl<'a> Counting<'a> {
 
     /// Counts the histories of a table.
     pub(crate) fn add_table(&mut self, table: Table) -> Result<()> {
-        let view = self.subject.view();
+        let view = &self.subject.view;
         in_order(
             || view.whole_observations(table),
             |piece: StoredObservations| piece.histories(),

@@ -183,10 +183,10 @@ type LastAnswers = BTreeMap<Endpoint, SeriesAnswer>;
 /// The last answers about each series of signals that several operations gave.
 fn last_answers(subject: &Subject) -> Result<HashMap<SeriesKey, LastAnswers>> {
     let mut answers: HashMap<SeriesKey, LastAnswers> = HashMap::new();
-    if subject.view().operations().len() < 2 {
+    if subject.view.operations().len() < 2 {
         return Ok(answers);
     }
-    for run in subject.view().runs() {
+    for run in subject.view.runs() {
         for answer in run.answers()?.into_iter().filter(|answer| answer.key.table == Some(Table::Signals)) {
             if !subject.has(&answer.key) {
                 continue;
@@ -224,7 +224,7 @@ fn compare_signals(subject: &Subject, take: &mut impl FnMut(Sources) -> Result<(
         }
         Ok(found)
     };
-    in_order(|| subject.view().observations(Table::Signals), of_piece, take)
+    in_order(|| subject.view.observations(Table::Signals), of_piece, take)
 }
 
 fn is_of_older_model(source: Endpoint) -> bool {
@@ -274,7 +274,7 @@ fn compare_answers(
 /// ticker; articles are not.
 fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Sources) -> Result<()>) -> Result<()> {
     let mut references: HashMap<Ticker, Vec<(Reference, String, SourceValue)>> = HashMap::new();
-    for piece in subject.view().observations(Table::Summaries)? {
+    for piece in subject.view.observations(Table::Summaries)? {
         let histories = piece?.histories()?;
         for History { key, groups } in histories.series.iter().filter(|history| subject.has(&history.key)) {
             for row in groups.cells().map(|cell| cell.end - 1) {
@@ -312,7 +312,7 @@ fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Sources) -> Result
         }
         Ok(found)
     };
-    in_order(|| subject.view().whole_observations(Table::Articles), of_piece, take)
+    in_order(|| subject.view.whole_observations(Table::Articles), of_piece, take)
 }
 
 /// The articles that a summary refers to, with their links and scores.

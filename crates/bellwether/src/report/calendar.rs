@@ -16,8 +16,6 @@ pub enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 4] = [Self::Week, Self::Month, Self::Quarter, Self::Year];
-
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -80,8 +78,10 @@ impl Axis {
                 .take_while(|start| *start <= last)
                 .collect()
         };
-        let steps =
-            Step::ALL.into_iter().filter(|step| *step >= finest).map(|step| Self { step, starts: starts(step) });
+        let steps = [Step::Week, Step::Month, Step::Quarter, Step::Year]
+            .into_iter()
+            .filter(|step| *step >= finest)
+            .map(|step| Self { step, starts: starts(step) });
         let is_enough = |axis: &Self| axis.starts.len() <= most || axis.step == Step::Year;
         steps.into_iter().find(is_enough).expect("years are always enough")
     }

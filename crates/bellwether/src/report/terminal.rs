@@ -56,7 +56,7 @@ impl Report {
                 lines.line(format_args!("  {ticker:NAME$}{pair:14}{:+.3}  {moved}", latest.score));
             }
         }
-        lines.blank();
+        lines.line("");
         identity.description.iter().for_each(|description| lines.wrap("", description));
         lines.fact(if self.has_signals() { "signals" } else { "rows" }, group_digits(facts.rows));
         lines.fact("tickers", group_digits(facts.tickers.len() as u64));
@@ -196,12 +196,8 @@ impl Lines {
         writeln!(self.text, "{}", escape(text.trim_end())).expect("a string takes any text");
     }
 
-    fn blank(&mut self) {
-        self.line("");
-    }
-
     fn heading(&mut self, text: impl Display) {
-        self.blank();
+        self.line("");
         self.wrap("", &text.to_string());
     }
 

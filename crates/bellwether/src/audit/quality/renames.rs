@@ -176,7 +176,7 @@ pub(super) fn compare(candidates: &Candidates, subject: &Subject) -> Result<Vec<
     let wanted: HashSet<(Ticker, Pair)> = pairs.iter().flat_map(both).collect();
     let mut series = HashMap::new();
     in_order(
-        || subject.view().observations(Table::Signals),
+        || subject.view.observations(Table::Signals),
         |piece: StoredObservations| {
             let histories = piece.histories()?;
             let observed = ObservedColumns::new(&histories);
@@ -234,6 +234,6 @@ fn rename(
         begins: day(new.first()?.0),
         overlap,
         equal,
-        id: subject.identity().shared_id(ticker, successor).map(str::to_owned),
+        id: subject.identity.shared_id(ticker, successor).map(str::to_owned),
     })
 }

@@ -8,7 +8,8 @@ use chrono::Datelike;
 
 use super::answer::{
     ConfidenceMeasure, DateCorrelation, DateReturns, FeatureMeasure, Gone, LagMeasure, Measure, NewsMeasure,
-    RankMeasure, Reliability, Rewritten, SectorMeasure, SeriesMeasure, Side, SideMeasure, State, YearMeasure,
+    RankMeasure, Reliability, ReliabilityPoint, Rewritten, SectorMeasure, SeriesMeasure, Side, SideMeasure, State,
+    YearMeasure,
 };
 use super::beta::Betas;
 use super::cells::{Cell, PairCells, is_sell};
@@ -485,7 +486,20 @@ impl Tally {
             dates += 1;
         }
         let apart = Calibration::new(&confidences, &hits)?;
-        Some(ConfidenceMeasure::new(&all, Reliability::new(&apart, dates)))
+        let points = apart.consistency_band().into_iter().map(|point| ReliabilityPoint {
+            confidence: point.forecast,
+            frequency: point.calibrated,
+            band: point.interval,
+        });
+        Some(ConfidenceMeasure {
+            signals: all.observations,
+            brier: all.brier,
+            miscalibration: all.miscalibration,
+            discrimination: all.discrimination,
+            uncertainty: all.uncertainty,
+            deciles: all.deciles(),
+            reliability: Reliability { dates, signals: apart.observations, points: points.collect() },
+        })
     }
 }
 

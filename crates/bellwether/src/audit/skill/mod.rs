@@ -36,7 +36,7 @@ use bellwether_statistics::MeanTest;
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, expected_best, holm};
 use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::row_builder::RowWriter;
 use super::subject::Subject;
@@ -49,7 +49,7 @@ use crate::prices::{self, Day, PriceSummary, Prices, date};
 use crate::process::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
 use crate::text::human::{count_of, group_digits, percent};
-use crate::time::{as_record, to_record};
+use crate::time::as_record;
 
 pub use answer::{
     ConfidenceMeasure, DateCorrelation, DateReturns, FeatureMeasure, FeatureSkill, Gone, Hindsight, LagMeasure,
@@ -103,7 +103,7 @@ pub struct Skill {
     #[schemars(with = "String")]
     pub as_of: DateTime<Utc>,
     /// The instant that `rewritten` compares with; none if it compares with what was first published.
-    #[serde(serialize_with = "optional_record")]
+    #[serde(serialize_with = "as_record::serialize_if_any")]
     #[schemars(with = "Option<String>")]
     pub from: Option<DateTime<Utc>>,
     /// The prices.
@@ -135,13 +135,6 @@ pub struct Skill {
     pub gone: Gone,
     /// The hindsight test over all pairs.
     pub hindsight: Hindsight,
-}
-
-fn optional_record<S: Serializer>(
-    instant: &Option<DateTime<Utc>>,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    instant.map(to_record).serialize(serializer)
 }
 
 /// A day on which signals have no price.
@@ -222,13 +215,13 @@ pub(crate) fn skill(input: SkillInput<'_>, deliver: impl FnMut(&RecordBatch) -> 
             all.add(cells);
             Ok(())
         };
-        in_order(|| subject.view().observations(Table::Signals), cells_of, add)?;
+        in_order(|| subject.view.observations(Table::Signals), cells_of, add)?;
         Ok::<_, Error>(all)
     };
     let all = cells_since(None)?;
     let mut signals = SignalCounts::default();
     all.pairs.iter().for_each(|pair| signals += pair.counts);
-    let newest = all.newest.map(|day| day.min(prices::number(subject.view().as_of().date_naive())));
+    let newest = all.newest.map(|day| day.min(prices::number(subject.view.as_of().date_naive())));
     let warnings = checks::check(prices, &plan.sessions, &all.tickers, newest)?;
     let worst_day = worst_day(&all, prices);
     if when_missing == WhenMissing::Refuse {
@@ -264,7 +257,7 @@ pub(crate) fn skill(input: SkillInput<'_>, deliver: impl FnMut(&RecordBatch) -> 
     writer.flush()?;
     let mut found = Skill {
         dataset: dataset.to_owned(),
-        as_of: subject.view().as_of(),
+        as_of: subject.view.as_of(),
         from,
         prices: prices.summary.clone(),
         warnings,
@@ -288,7 +281,7 @@ pub(crate) fn skill(input: SkillInput<'_>, deliver: impl FnMut(&RecordBatch) -> 
 /// The series that are no longer listed, each with when that was seen, and the numbers among the prices of the names of which
 /// nothing is.
 fn no_longer_listed(subject: &Subject, prices: &Prices) -> Result<(HashMap<SeriesKey, i64>, HashSet<u16>)> {
-    let watched = subject.scope().map(|scope| subject.view().watched_series(scope)).transpose()?.unwrap_or_default();
+    let watched = subject.scope().map(|scope| subject.view.watched_series(scope)).transpose()?.unwrap_or_default();
     let listed = watched.iter().filter(|(_, watch)| watch.is_listed);
     let listed: HashSet<&Ticker> = listed.map(|(key, _)| &key.ticker).collect();
     let numbers = prices.tickers().into_iter().zip(0_u16..);
@@ -296,9 +289,9 @@ fn no_longer_listed(subject: &Subject, prices: &Prices) -> Result<(HashMap<Serie
     let is_gone = |ticker: &Ticker| told.contains(ticker) && !listed.contains(ticker);
     let delisted = numbers.filter(|(ticker, _)| is_gone(ticker)).map(|(_, number)| number).collect();
     // What goes on under another ticker is not gone.
-    let by_id: HashMap<_, _> = subject.identity().ids().collect();
+    let by_id: HashMap<_, _> = subject.identity.ids().collect();
     let goes_on = |key: &SeriesKey| {
-        let others = subject.identity().ids_of(&key.ticker).filter_map(|id| by_id.get(id)).flatten();
+        let others = subject.identity.ids_of(&key.ticker).filter_map(|id| by_id.get(id)).flatten();
         let keys = others.map(|other| SeriesKey { ticker: Ticker::clone(other), ..key.clone() });
         keys.into_iter().any(|other| watched.get(&other).is_some_and(|watch| watch.is_listed))
     };

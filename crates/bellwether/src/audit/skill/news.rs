@@ -159,7 +159,7 @@ struct NewsEntry {
 
 impl KnownNews {
     fn read(subject: &Subject, scope: &Scope, plan: &DatasetPlan, names: &[String], prices: &Prices) -> Result<Self> {
-        let view = subject.view();
+        let view = &subject.view;
         let past = plan.needs_past().then(|| view.past(scope, plan)).transpose()?;
         let seals = past.clone().filter(|_| plan.vintage == Vintage::First);
         let sessions = prices.sessions();

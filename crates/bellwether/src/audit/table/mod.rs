@@ -284,7 +284,7 @@ pub(crate) fn audit_table(
     let mut found = TableAudit {
         table: rows.name.clone(),
         verdict: Vec::new(),
-        as_of: subject.view().as_of(),
+        as_of: subject.view.as_of(),
         decided: rows.rule.clone(),
         rows: rows.keys.len() as u64,
         dated_later: (0..rows.keys.len()).filter(is_later).count() as u64,
@@ -298,7 +298,7 @@ pub(crate) fn audit_table(
 
 /// What became of the features of the news, by the dataset as of the runs around each decision.
 fn judge_features(subject: &Subject, rows: &Rows, rebuild: Rebuild<'_>, judged: &mut [Vec<Judged>]) -> Result<()> {
-    let instants: Vec<DateTime<Utc>> = subject.view().runs().map(|run| run.seal().sealed_at).collect();
+    let instants: Vec<DateTime<Utc>> = subject.view.runs().map(|run| run.seal().sealed_at).collect();
     // The rows by the number of runs that were sealed by their decision.
     let mut groups: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for row in (0..rows.keys.len()).filter(|row| rows.keys[*row].is_some()) {
@@ -405,7 +405,7 @@ fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
     };
     let mut judged = vec![vec![UNKNOWN; rows.keys.len()]; rows.columns.len()];
     in_order(
-        || subject.view().whole_observations(rows.table),
+        || subject.view.whole_observations(rows.table),
         |piece: StoredObservations| judge.piece(&piece),
         |found| {
             for (column, row, value) in found {
@@ -428,7 +428,7 @@ fn answers(
     is_wanted: impl Fn(&SeriesKey) -> bool,
 ) -> Result<HashMap<SeriesKey, Vec<(i64, Coverage)>>> {
     let mut answers: HashMap<SeriesKey, Vec<(i64, Coverage)>> = HashMap::new();
-    for run in subject.view().runs() {
+    for run in subject.view.runs() {
         for answer in run.answers()? {
             if answer.key.table == Some(table) && is_wanted(&answer.key) {
                 let seen = answer.observed_at.timestamp_micros();
@@ -462,7 +462,7 @@ impl Judge<'_> {
                 found.extend(self.columns().map(|(column, _)| (column, *row, never)));
             }
             for cell in groups.cells() {
-                let Some(date) = observed.naive_date(cell.start, self.subject.dates()) else { continue };
+                let Some(date) = observed.naive_date(cell.start, self.subject.dates) else { continue };
                 let Some(rows) = places.get(&self.rows.place(date)) else { continue };
                 let written = observed.dates.value(cell.start);
                 for row in rows {
