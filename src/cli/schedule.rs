@@ -20,7 +20,7 @@ use bellwether::time::Clock;
 use bellwether::trust;
 use chrono::{DateTime, Utc};
 use clap::ValueEnum;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::folders::Folders;
 use super::help::PROGRESS;
@@ -31,8 +31,8 @@ use super::typed::{definition_value, usage};
 use super::{Hangup, interruptible_with, note, progress, say};
 use crate::schedule::print::{Platform, Settings, print};
 use crate::schedule::{
-    Fault, Folders as Places, HostName, ListenOptions, Looks, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler,
-    SchedulerOptions, Watcher, listen, metrics, to_minute, upcoming,
+    Fault, Folders as Places, HostName, ListenOptions, LookRecord, Outcome, RunRecord, ScheduleEvent, Scheduler,
+    SchedulerOptions, StatusDocument, Watcher, listen, metrics, to_minute, upcoming,
 };
 
 /// How often the file of metrics is written if nothing happens.
@@ -181,7 +181,7 @@ impl Schedule {
                         address,
                         hosts: self.listen_host.clone(),
                         folders: folders.clone(),
-                        looks: Arc::clone(&looks),
+                        looks: looks.clone(),
                         clock: Clock::System,
                         watcher: Arc::clone(&watcher) as Arc<dyn Watcher>,
                         stop: stop.clone(),
@@ -212,17 +212,22 @@ impl Schedule {
     }
 
     /// Writes the metrics whenever something has changed, and every minute.
-    async fn keep_metrics(&self, folders: &Places, looks: &Looks, changed: &Notify) -> bellwether::error::Result<()> {
+    async fn keep_metrics(
+        &self,
+        folders: &Places,
+        looks: &watch::Receiver<LookRecord>,
+        changed: &Notify,
+    ) -> bellwether::error::Result<()> {
         loop {
             self.write_metrics(folders, looks).await;
             let _ = tokio::time::timeout(METRICS_EVERY, changed.notified()).await;
         }
     }
 
-    async fn write_metrics(&self, folders: &Places, looks: &Looks) {
+    async fn write_metrics(&self, folders: &Places, looks: &watch::Receiver<LookRecord>) {
         let Some(path) = self.metrics.clone() else { return };
-        let (folders, look) = (folders.clone(), Some(looks.last()));
-        let write = move || metrics::write(&path, &Overview::of(&folders, &[], look, Clock::System.now())?);
+        let (folders, look) = (folders.clone(), Some(looks.borrow().clone()));
+        let write = move || metrics::write(&path, &StatusDocument::read(&folders, &[], look, Clock::System.now())?);
         let written = tokio::task::spawn_blocking(write).await;
         if let Err(error) = written.unwrap_or_else(|panic| Err(Error::worker(panic))) {
             progress::warn(self.log, &format!("cannot write the metrics: {error}"));

@@ -17,15 +17,14 @@ use http::header::{ALLOW, CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::document::StatusDocument;
 use super::event::{ScheduleEvent, Watcher};
-use super::look::Looks;
+use super::look::LookRecord;
 use super::metrics;
 use super::page::{Links, page, report_of};
-use super::status::{Folders, Overview};
+use super::status::{Folders, StatusDocument};
 
 /// How long a stop waits for answers that are being sent.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -41,7 +40,7 @@ pub struct Listening {
 
 struct StatusSite {
     folders: Arc<Folders>,
-    looks: Arc<Looks>,
+    looks: watch::Receiver<LookRecord>,
     clock: Clock,
     free: Semaphore,
 }
@@ -55,7 +54,7 @@ pub struct ListenOptions {
     /// What the status is of.
     pub folders: Folders,
     /// What the scheduler found.
-    pub looks: Arc<Looks>,
+    pub looks: watch::Receiver<LookRecord>,
     /// Where the time comes from.
     pub clock: Clock,
     /// Is told of connections that are closed unanswered.
@@ -134,11 +133,11 @@ impl StatusSite {
         match path {
             "/" => {
                 let data = self.folders.data.clone();
-                self.overview("text/html; charset=utf-8", move |overview| page(overview, Links::Served(&data))).await
+                self.from_status("text/html; charset=utf-8", move |status| page(status, Links::Served(&data))).await
             }
             "/healthz" => self.health(),
-            "/metrics" => self.overview(metrics::CONTENT_TYPE, metrics::text).await,
-            "/status" => self.overview("application/json", |overview| StatusDocument::of(overview).line()).await,
+            "/metrics" => self.from_status(metrics::CONTENT_TYPE, metrics::text).await,
+            "/status" => self.from_status("application/json", StatusDocument::line).await,
             path => match path.strip_prefix("/reports/") {
                 Some(name) => self.report(name).await,
                 None => text(StatusCode::NOT_FOUND, "no such page\n"),
@@ -149,7 +148,7 @@ impl StatusSite {
     /// Whether the scheduler works. Invalid definitions keep it from nothing else, and a probe that restarted it for them
     /// would interrupt the runs of the others.
     fn health(&self) -> Answer {
-        let last = self.looks.last();
+        let last = self.looks.borrow().clone();
         let (failed, invalid) = (last.reasons(self.clock.now()), last.invalid().collect::<Vec<_>>());
         let (status, lines) = match (failed.is_empty(), invalid.is_empty()) {
             (true, true) => (StatusCode::OK, vec!["ok".to_owned()]),
@@ -173,11 +172,15 @@ impl StatusSite {
     }
 
     /// An answer made from the status of all definitions.
-    async fn overview(&self, kind: &'static str, of: impl FnOnce(&Overview) -> String + Send + 'static) -> Answer {
+    async fn from_status(
+        &self,
+        kind: &'static str,
+        render: impl FnOnce(&StatusDocument) -> String + Send + 'static,
+    ) -> Answer {
         let _permit = self.free.acquire().await.expect("the semaphore is never closed");
-        let (folders, look, now) = (Arc::clone(&self.folders), self.looks.last(), self.clock.now());
+        let (folders, look, now) = (Arc::clone(&self.folders), self.looks.borrow().clone(), self.clock.now());
         let made = tokio::task::spawn_blocking(move || {
-            Overview::of(&folders, &[], Some(look), now).map(|overview| of(&overview))
+            StatusDocument::read(&folders, &[], Some(look), now).map(|status| render(&status))
         });
         match made.await {
             Ok(Ok(made)) => whole(StatusCode::OK, kind, made),

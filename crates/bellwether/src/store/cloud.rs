@@ -13,7 +13,7 @@ use super::open::{Opened, failure};
 use super::settings::check;
 use super::settings::{Form, variables};
 use super::traffic::{Connector, retries};
-use super::{Result, StoreError};
+use crate::error::{Error, Result};
 #[cfg(any(feature = "azure", feature = "gcp"))]
 use crate::key;
 use crate::net::proxies;
@@ -24,8 +24,7 @@ use crate::process::cancel::CancellationToken;
 /// The connections to a store.
 fn connector(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Connector> {
     // A proxy that cannot be used is refused, not ignored.
-    let proxies = proxies::of_environment();
-    let proxies = proxies.map_err(|error| StoreError::Open { url: url.to_string(), source: error.into() })?;
+    let proxies = proxies::of_environment().map_err(|error| failure(url, error))?;
     Ok(Connector { proxies: Arc::new(proxies), skipped: skipped.clone() })
 }
 
@@ -37,7 +36,7 @@ fn in_bucket<S: ObjectStore + PaginatedListStore>(url: &StoreUrl, store: S) -> R
 }
 
 /// The error for settings that the client refuses. Its own may quote one, which may be a secret.
-fn refusal(url: &StoreUrl, settings: &str) -> StoreError {
+fn refusal(url: &StoreUrl, settings: &str) -> Error {
     failure(url, format!("the settings {settings} are incomplete or invalid"))
 }
 

@@ -69,7 +69,7 @@ fn is_header(text: &str) -> bool {
 
 /// Why a service gives no credentials, unless it may later.
 fn unavailable(fault: Fault) -> Fault {
-    if is_temporary(&fault) || Explained::of(&fault).is_some() {
+    if is_temporary(&fault) || Explained::find(&fault).is_some() {
         return fault;
     }
     refusal(format!("there are no credentials: the service that gives them said: {}", reason(&fault)))

@@ -162,7 +162,7 @@ impl Store {
         self.create(&at, Bytes::from_static(b"clock")).await?;
         let changed = self.get(&at, MOST_BYTES).await?.map(|content| content.changed);
         self.delete(&at).await?;
-        changed.ok_or_else(|| self.later("read", &at, "it was just written").into())
+        changed.ok_or_else(|| self.later("read", &at, "it was just written"))
     }
 
     /// Clears a folder, unless it was sealed meanwhile.
@@ -188,7 +188,7 @@ impl Store {
         let key = self.key(at)?;
         match self.in_turn(self.objects.delete(&key)).await? {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(fault) => Err(self.failure("remove", at, &fault).into()),
+            Err(fault) => Err(self.failure("remove", at, &fault)),
         }
     }
 }

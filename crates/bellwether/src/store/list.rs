@@ -23,7 +23,7 @@ use tokio::task::spawn_blocking;
 use super::fault::{Explained, FaultVerdict};
 use super::objects::Store;
 use crate::disk::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_unique};
-use crate::error::Error;
+use crate::error::Result;
 use crate::text::human::count_of;
 
 /// The most objects of a listing: a hundred years of daily runs take a third of it.
@@ -134,7 +134,7 @@ impl SkippedKeys {
 
 impl Store {
     /// The objects below a folder, in no particular order.
-    pub(crate) async fn list(&self, at: &str) -> Result<Vec<Object>, Error> {
+    pub(crate) async fn list(&self, at: &str) -> Result<Vec<Object>> {
         let below = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
         let object = |meta: ObjectMeta| Object {
             key: meta.location.as_ref().get(below..).unwrap_or_default().to_owned(),
@@ -145,12 +145,12 @@ impl Store {
     }
 
     /// The names of the folders in a folder.
-    pub(crate) async fn names(&self, at: &str) -> Result<Vec<String>, Error> {
+    pub(crate) async fn names(&self, at: &str) -> Result<Vec<String>> {
         let contents = self.contents(at, Scope::Folders).await?;
         Ok(contents.folders.iter().filter_map(|key| key.filename().map(str::to_owned)).collect())
     }
 
-    async fn contents(&self, at: &str, scope: Scope) -> Result<Contents, Error> {
+    async fn contents(&self, at: &str, scope: Scope) -> Result<Contents> {
         let contents = match &self.listed {
             Listed::Folder(folder) => {
                 let (folder, at, skipped) = (folder.clone(), at.to_owned(), self.skipped.clone());
@@ -161,17 +161,12 @@ impl Store {
             Listed::Pages(pages) => self.pages(pages.as_ref(), at, scope).await?,
         };
         self.skipped.tell(self.url());
-        Ok(contents.map_err(|fault| self.failure("list", at, &fault))?)
+        contents.map_err(|fault| self.failure("list", at, &fault))
     }
 
     /// The pages of a listing, one after the other.
     #[cfg(feature = "cloud")]
-    async fn pages(
-        &self,
-        pages: &dyn PaginatedListStore,
-        at: &str,
-        scope: Scope,
-    ) -> Result<Result<Contents, Fault>, Error> {
+    async fn pages(&self, pages: &dyn PaginatedListStore, at: &str, scope: Scope) -> Result<Result<Contents, Fault>> {
         let prefix = format!("{}/", self.key(at)?);
         let delimiter = (scope == Scope::Folders).then(|| "/".into());
         let (mut contents, mut seen, mut token) = (Contents::default(), HashSet::new(), None);

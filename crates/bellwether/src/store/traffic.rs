@@ -25,7 +25,7 @@ use url::Url;
 use super::fault::{Explained, FaultVerdict};
 use super::list::SkippedKeys;
 use super::listing;
-use super::pieces::{STALL, Streamed};
+use super::objects::{STALL, Streamed};
 use crate::net::address::{host_of, is_loopback};
 use crate::net::connection::{innermost, is_certificate};
 use crate::net::tls;

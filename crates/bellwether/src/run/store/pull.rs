@@ -14,10 +14,10 @@ use crate::disk::digest;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
 use crate::disk::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::export::{self, IncomingVersion, Linking, RECORD, VersionRecord};
 use crate::run::stage::Stage;
-use crate::store::{Object, Sealed, StoreError};
+use crate::store::{Object, Sealed};
 use crate::time::Clock;
 
 /// The most folders in transfer at once.
@@ -77,7 +77,8 @@ impl RemoteStore {
     }
 
     fn absent(&self, what: String) -> Error {
-        StoreError::Absent { url: self.url().to_string(), what }.into()
+        Error::new(ErrorKind::NotFound, format!("`{}` has no {what}", self.url()))
+            .with_hint("`bellwether verify --store --sizes --json` lists what only the store has")
     }
 
     /// Fetches missing runs that were sealed by an instant, as packs if that is less, and checks each file against its
@@ -104,7 +105,7 @@ impl RemoteStore {
                 Err(error) if looks < MOST_LOOKS && is_damage(&error) && self.is_any_gone(archive, &wanted).await? => {}
                 Ok(None) if looks < MOST_LOOKS => {}
                 Ok(None) => {
-                    return Err(self.store.later("list", &archive.there, "other machines keep pruning it").into());
+                    return Err(self.store.later("list", &archive.there, "other machines keep pruning it"));
                 }
                 Ok(Some(moved)) => return Ok(moved),
                 Err(error) => return Err(error),
@@ -274,7 +275,7 @@ impl RemoteStore {
     /// An error of a record in the store, whose damage is not that of a local file.
     fn in_store(&self, key: &str, error: Error) -> Error {
         match error.downcast_ref() {
-            Some(FileError::Damaged { source, .. }) => self.store.damage(key, source.to_string()).into(),
+            Some(FileError::Damaged { source, .. }) => self.store.damage(key, source.to_string()),
             _ => error,
         }
     }
@@ -315,7 +316,7 @@ impl RemoteStore {
     pub(super) async fn fetch_version(&self, name: &str, version: &str, linking: Linking) -> Result<TransferCounts> {
         let at = format!("{DATASETS}/{name}/{version}");
         let Some((text, whole)) = self.read_version(name, version).await? else {
-            return Err(self.store.damage(&at, "it has no record").into());
+            return Err(self.store.damage(&at, "it has no record"));
         };
         let arriving = IncomingVersion::begin(&self.datasets, name, version, Clock::System.now())?;
         let sealed = Sealed { at, record: RECORD, files: whole.files.clone() };
@@ -324,9 +325,9 @@ impl RemoteStore {
         for (name, expected) in whole.describing().iter() {
             let key = format!("{}/{name}", sealed.at);
             match self.store.read(&key).await? {
-                None => return Err(self.store.damage(&key, "it is missing").into()),
+                None => return Err(self.store.damage(&key, "it is missing")),
                 Some(bytes) if digest::of(&bytes) != expected => {
-                    return Err(self.store.damage(&key, "it does not match its checksum").into());
+                    return Err(self.store.damage(&key, "it does not match its checksum"));
                 }
                 Some(bytes) => file::write_bytes(&arriving.path().join(name), &bytes)?,
             }
