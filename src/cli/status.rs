@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use bellwether::disk::file::{self, FileError};
-use bellwether::error::Error;
 use bellwether::project::Project;
 use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of, group_digits};
@@ -53,7 +52,7 @@ impl Status {
         if let Some(file) = page_to {
             file::target_of(file)?;
             if !self.force && file.symlink_metadata().is_ok() {
-                return Err(Error::from(FileError::Exists { path: file.to_owned() }).into());
+                return Err(FileError::exists(file).into());
             }
         }
         let document = StatusDocument::read(&folders, &self.names, None, Clock::System.now())?;

@@ -34,36 +34,21 @@ const AT_ONCE: usize = 2;
 
 /// A server of the status.
 pub struct Listening {
-    address: SocketAddr,
+    /// The address that it listens on.
+    pub address: SocketAddr,
     server: JoinHandle<()>,
 }
 
-struct StatusSite {
+/// What is answered from.
+pub struct StatusSite {
     folders: Arc<Folders>,
     looks: watch::Receiver<LookRecord>,
     clock: Clock,
     free: Semaphore,
 }
 
-/// What a server needs.
-pub struct ListenOptions {
-    /// The address to listen on.
-    pub address: SocketAddr,
-    /// Names of the server, besides those of this machine and the address.
-    pub hosts: Vec<HostName>,
-    /// What the status is of.
-    pub folders: Folders,
-    /// What the scheduler found.
-    pub looks: watch::Receiver<LookRecord>,
-    /// Where the time comes from.
-    pub clock: Clock,
-    /// Is told of connections that are closed unanswered.
-    pub watcher: Arc<dyn Watcher>,
-    /// Stops the server.
-    pub stop: CancellationToken,
-}
-
-/// Starts to answer for a scheduler on an address, until a token is cancelled.
+/// Starts to answer for a scheduler on an address, until a token is cancelled. `hosts` are names of the server, besides those of
+/// this machine and the address; the watcher is told of connections that are closed unanswered.
 ///
 /// # Errors
 ///
@@ -72,33 +57,31 @@ pub struct ListenOptions {
 /// # Cancel safety
 ///
 /// Nothing is started if it is dropped.
-pub async fn listen(options: ListenOptions) -> Result<Listening> {
-    let ListenOptions { address, hosts, folders, looks, clock, watcher, stop } = options;
+pub async fn listen(
+    address: SocketAddr,
+    hosts: Vec<HostName>,
+    site: StatusSite,
+    watcher: Arc<dyn Watcher>,
+    stop: CancellationToken,
+) -> Result<Listening> {
     let listening =
         async { TcpListener::bind(address).await.and_then(|listener| Ok((listener.local_addr()?, listener))) };
     let (address, listener) = listening
         .await
         .context(ErrorKind::Service, || format!("cannot listen on {address}"))
         .hint("choose another port, or stop the program that listens on it")?;
-    let site = StatusSite { folders: Arc::new(folders), looks, clock, free: Semaphore::new(AT_ONCE) };
-    let unanswered = move |reason: &str| watcher.watch(&ScheduleEvent::Unanswered { reason });
     let connections = Connections {
         site: Arc::new(site),
         hosts: Arc::new(Hosts::with(hosts)),
         requests: Requests::One,
         misdirected: "this host is not served here; `--listen-host NAME` adds one\n",
-        unanswered: Arc::new(unanswered),
+        unanswered: Arc::new(move |reason: &str| watcher.watch(&ScheduleEvent::Unanswered { reason })),
     };
     let server = tokio::spawn(connections.serve(listener, stop));
     Ok(Listening { address, server })
 }
 
 impl Listening {
-    /// The address that it listens on.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// Waits a moment for answers that are being sent, once the token is cancelled.
     ///
     /// # Cancel safety
@@ -129,6 +112,11 @@ impl listen::Site for StatusSite {
 }
 
 impl StatusSite {
+    /// A site with the status of a project, and what its scheduler found.
+    pub fn new(folders: Folders, looks: watch::Receiver<LookRecord>, clock: Clock) -> Self {
+        Self { folders: Arc::new(folders), looks, clock, free: Semaphore::new(AT_ONCE) }
+    }
+
     async fn page(&self, path: &str) -> Answer {
         match path {
             "/" => {

@@ -19,7 +19,6 @@
 mod basis;
 mod event;
 mod execute;
-mod hooks;
 mod journal;
 mod listen;
 mod look;
@@ -37,7 +36,7 @@ pub use bellwether::net::listen::HostName;
 pub use event::{ScheduleEvent, Watcher};
 pub use execute::{Execution, execute, run_recorded};
 pub use journal::sealed_runs;
-pub use listen::{ListenOptions, Listening, listen};
+pub use listen::{Listening, StatusSite, listen};
 pub use look::{LookFault, LookRecord};
 pub use memory::{Times, upcoming};
 pub use page::{Links, page};

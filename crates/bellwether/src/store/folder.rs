@@ -11,7 +11,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 
 use super::leftovers::is_clearing;
-use super::objects::{Created, MOST_BYTES, ObjectPieces, Store};
+use super::objects::{MOST_BYTES, ObjectPieces, Store};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -104,12 +104,12 @@ impl Store {
             Ok::<(), Error>(())
         });
         stream::iter(others).buffer_unordered(FILES_AT_ONCE).try_collect::<()>().await?;
-        match self.create(&sealed.record_key(), record.clone()).await? {
-            Created::Ours => Ok(Sent::Now),
-            Created::Another => match self.get(&sealed.record_key(), MOST_BYTES).await? {
-                Some(content) => self.settle(sealed, &record, &content.bytes),
-                None => Err(self.being_cleared(sealed)),
-            },
+        if self.create(&sealed.record_key(), record.clone()).await? {
+            return Ok(Sent::Now);
+        }
+        match self.get(&sealed.record_key(), MOST_BYTES).await? {
+            Some(content) => self.settle(sealed, &record, &content.bytes),
+            None => Err(self.being_cleared(sealed)),
         }
     }
 
@@ -144,8 +144,8 @@ impl Store {
             return Err(differs(&path));
         }
         match self.create(&key, bytes).await? {
-            Created::Ours => Ok(()),
-            Created::Another => Err(self.conflict(&sealed.at)),
+            true => Ok(()),
+            false => Err(self.conflict(&sealed.at)),
         }
     }
 

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::list::Object;
-use super::objects::{Created, Store};
+use super::objects::Store;
 use crate::disk::names;
 use crate::error::Result;
 use crate::time::as_record;
@@ -151,7 +151,7 @@ impl Store {
         let text = Bytes::from(text);
         for attempt in 0..ATTEMPTS {
             let is_done = match self.get(at, MAX_BYTES).await? {
-                None => self.create(at, text.clone()).await? == Created::Ours,
+                None => self.create(at, text.clone()).await?,
                 Some(there) if may_stay(&there.bytes)? => return Ok(Some(there.bytes)),
                 Some(there) => self.replace(at, text.clone(), &there).await?,
             };

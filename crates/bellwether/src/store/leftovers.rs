@@ -11,7 +11,7 @@ use object_store::ObjectStoreExt;
 use serde::{Deserialize, Serialize};
 
 use super::list::Object;
-use super::objects::{Created, MOST_BYTES, Store};
+use super::objects::{MOST_BYTES, Store};
 use super::probe::PROBE;
 use crate::disk::names::{
     self, FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits,
@@ -168,7 +168,7 @@ impl Store {
     /// Clears a folder, unless it was sealed meanwhile.
     async fn clear(&self, folder: &str, now: DateTime<Utc>) -> Result<bool> {
         let record = format!("{folder}/{}", record_of(folder));
-        if self.create(&record, note(now)).await? == Created::Another
+        if !self.create(&record, note(now)).await?
             && !self.get(&record, MOST_BYTES).await?.is_some_and(|content| is_clearing(&content.bytes))
         {
             return Ok(false);

@@ -31,10 +31,10 @@
 //! A store is not trusted: every answer is bounded in bytes and time, a redirect is not followed, what is not a listing is
 //! not taken for an empty one, and what nothing of ours can be called is skipped.
 
+#[cfg(feature = "aws")]
+mod aws;
 #[cfg(feature = "cloud")]
 mod cloud;
-#[cfg(feature = "aws")]
-mod credentials;
 mod fault;
 mod folder;
 mod latest;
@@ -46,10 +46,6 @@ mod mend;
 mod objects;
 mod open;
 mod probe;
-#[cfg(feature = "aws")]
-mod profile;
-#[cfg(feature = "cloud")]
-mod settings;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "cloud")]

@@ -46,15 +46,6 @@ pub(super) struct ObjectContent {
     state: UpdateVersion,
 }
 
-/// The outcome of a put only if absent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Created {
-    /// The object is ours: from this put, or an earlier one of the same bytes.
-    Ours,
-    /// There is another object.
-    Another,
-}
-
 /// A store.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
@@ -225,54 +216,51 @@ impl Store {
         }
     }
 
-    /// Puts an object only if absent. The outcome is read back unless the answer leaves no doubt.
-    pub(super) async fn create(&self, at: &str, bytes: Bytes) -> Result<Created> {
-        let key = self.key(at)?;
-        for attempt in 1.. {
-            let put = self.objects.put_opts(&key, PutPayload::from_bytes(bytes.clone()), PutMode::Create.into());
-            let fault = match self.in_turn(put).await? {
-                Ok(_) => return Ok(Created::Ours),
-                Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault)),
-                Err(fault) => fault,
-            };
-            match self.get(at, MOST_BYTES).await? {
-                Some(content) if content.bytes == bytes => return Ok(Created::Ours),
-                Some(_) => return Ok(Created::Another),
-                None if attempt < ATTEMPTS => self.pause(attempt).await?,
-                None => return Err(self.later("write", at, reason(&fault))),
-            }
-        }
-        unreachable!("attempts are counted from one")
+    /// Puts an object only if absent. Returns whether it is ours: from this put, or an earlier one of the same bytes.
+    pub(super) async fn create(&self, at: &str, bytes: Bytes) -> Result<bool> {
+        self.put(at, bytes, None).await
     }
 
-    /// Replaces an object only if it is still in a state, and returns whether it did. The outcome is read back unless the answer
-    /// leaves no doubt.
+    /// Replaces an object only if it is still in a state, and returns whether it did.
     pub(super) async fn replace(&self, at: &str, bytes: Bytes, known: &ObjectContent) -> Result<bool> {
+        self.put(at, bytes, Some(known)).await
+    }
+
+    /// Puts an object only if it is in a state. The outcome is read back unless the answer leaves no doubt.
+    async fn put(&self, at: &str, bytes: Bytes, known: Option<&ObjectContent>) -> Result<bool> {
+        self.key(at)?;
         for attempt in 1.. {
             let fault = match self.in_turn(self.put_if(at, bytes.clone(), known)).await? {
                 Ok(()) => return Ok(true),
                 Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault)),
                 Err(fault) => fault,
             };
-            match self.get(at, MOST_BYTES).await? {
-                Some(content) if content.bytes == bytes => return Ok(true),
-                Some(content) if content.state == known.state && attempt < ATTEMPTS => self.pause(attempt).await?,
-                Some(content) if content.state == known.state => {
-                    return Err(self.later("write", at, reason(&fault)));
-                }
-                _ => return Ok(false),
+            let there = self.get(at, MOST_BYTES).await?;
+            if there.as_ref().is_some_and(|there| there.bytes == bytes) {
+                return Ok(true);
             }
+            if there.map(|there| there.state) != known.map(|known| known.state.clone()) {
+                return Ok(false);
+            }
+            if attempt == ATTEMPTS {
+                return Err(self.later("write", at, reason(&fault)));
+            }
+            self.pause(attempt).await?;
         }
         unreachable!("attempts are counted from one")
     }
 
-    /// Puts an object only if it is in a state.
-    pub(super) async fn put_if(&self, at: &str, bytes: Bytes, known: &ObjectContent) -> Result<(), Fault> {
+    /// Puts an object once, only if it is in a state: absent, if none is given.
+    pub(super) async fn put_if(&self, at: &str, bytes: Bytes, known: Option<&ObjectContent>) -> Result<(), Fault> {
         let unnamed = |error: Error| Fault::Generic { store: "store", source: error.into() };
         let key = self.key(at).map_err(unnamed)?;
         let payload = PutPayload::from_bytes(bytes);
-        let Some(folder) = self.url.folder() else {
-            return self.objects.put_opts(&key, payload, PutMode::Update(known.state.clone()).into()).await.map(drop);
+        let (folder, known) = match (self.url.folder(), known) {
+            (Some(folder), Some(known)) => (folder, known),
+            (_, known) => {
+                let mode = known.map_or(PutMode::Create, |known| PutMode::Update(known.state.clone()));
+                return self.objects.put_opts(&key, payload, mode.into()).await.map(drop);
+            }
         };
         // A file system has no conditional replacement, so writers take a lock.
         let _lock = FolderLock::take(folder).await?;

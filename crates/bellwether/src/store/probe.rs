@@ -1,10 +1,10 @@
 //! Detects stores that do not honour conditional puts, before anything depends on them.
 
 use bytes::Bytes;
-use object_store::{ObjectStoreExt, PutMode, PutPayload};
+use object_store::ObjectStoreExt;
 
 use super::fault::{is_full, is_refusal, reason};
-use super::objects::{Created, MOST_BYTES, Store};
+use super::objects::{MOST_BYTES, Store};
 use crate::error::Result;
 use crate::time::skew::Skew;
 use crate::time::{Clock, random};
@@ -26,11 +26,10 @@ impl Store {
     async fn test(&self, at: &str) -> Result<Skew> {
         let [first, second, third, fourth] = [b"1", b"2", b"3", b"4"].map(|text| Bytes::from_static(text));
         let begun = Clock::System.now();
-        if self.create(at, first.clone()).await? == Created::Another {
+        if !self.create(at, first.clone()).await? {
             return Err(self.unconditional("an object that was just written has another content"));
         }
-        let key = self.key(at)?;
-        let put = self.objects.put_opts(&key, PutPayload::from_bytes(second), PutMode::Create.into());
+        let put = self.put_if(at, second, None);
         let overwrote = "it overwrote an object on condition that there is none";
         match self.in_turn(put).await? {
             Ok(_) => return Err(self.unconditional(overwrote)),
@@ -42,7 +41,7 @@ impl Store {
             _ => return Err(self.unconditional(overwrote)),
         };
         let skew = Skew::between((begun, Clock::System.now()), known.changed);
-        match self.in_turn(self.put_if(at, third.clone(), &known)).await? {
+        match self.in_turn(self.put_if(at, third.clone(), Some(&known))).await? {
             Ok(()) => {}
             Err(fault) if is_full(&fault) => return Err(self.failure("write", at, &fault)),
             Err(fault) if is_refusal(&fault) => {
@@ -53,7 +52,7 @@ impl Store {
             Err(_) if self.replace(at, third.clone(), &known).await? => {}
             Err(_) => return Err(self.unconditional("it did not replace an object that is unchanged")),
         }
-        let put = self.in_turn(self.put_if(at, fourth, &known)).await?;
+        let put = self.in_turn(self.put_if(at, fourth, Some(&known))).await?;
         let now = self.get(at, MOST_BYTES).await?.map(|content| content.bytes);
         match put.is_err() && now == Some(third) {
             true => Ok(skew),

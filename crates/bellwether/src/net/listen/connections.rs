@@ -14,10 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{StatusCode, header};
-use http_body_util::BodyExt;
-use hyper::body::Body as _;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Body as _, Frame};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -26,7 +30,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::answer::{Answer, whole};
 use super::host::Hosts;
 use crate::process::cancel::CancellationToken;
 
@@ -47,6 +50,29 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// How often closed connections are reported at most.
 const REPORT_EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// An answer to a request.
+pub type Answer = Response<Body>;
+
+/// The body of an answer.
+pub type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// An answer whose body is known.
+pub fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    answer(status, kind, Full::new(body.into()).map_err(|never| match never {}).boxed_unsync())
+}
+
+/// An answer whose body is sent as it is made.
+pub fn stream(kind: &'static str, parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Answer {
+    answer(StatusCode::OK, kind, StreamBody::new(parts.map(|part| part.map(Frame::data))).boxed_unsync())
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: Body) -> Answer {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
 
 /// What is served.
 pub trait Site: Send + Sync + 'static {

@@ -22,7 +22,7 @@ use super::forget::forgotten_run_of;
 use super::observer::{Control, Event};
 use super::summary::Summary;
 use crate::archive::{claims_of, folders, of_service};
-use crate::disk::file::{self, FileError};
+use crate::disk::file;
 use crate::disk::names::{is_dataset, is_unique};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
@@ -235,11 +235,6 @@ pub(super) async fn publish(
             Err(behind.with_hint("`bellwether store push` sends the rest; so does the next run"))
         }
     }
-}
-
-/// Whether an error is that of a damaged file or object.
-pub(super) fn is_damage(error: &Error) -> bool {
-    FileError::is_damage(error) || error.kind() == ErrorKind::Damaged
 }
 
 /// The complete versions in a listing of datasets: dataset and version.

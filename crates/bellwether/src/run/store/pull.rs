@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, future, stream};
 
 use super::push::of_other_service;
-use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, is_damage, versions};
+use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, versions};
 use crate::archive::{self, Archive, Forgetting, Incoming, SEAL, Seal};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
@@ -102,7 +102,10 @@ impl RemoteStore {
             let mut wanted = Vec::new();
             match self.pull_listed(archive, until, &mut wanted).await {
                 // A folder was pruned meanwhile: a pack stands for it.
-                Err(error) if looks < MOST_LOOKS && is_damage(&error) && self.is_any_gone(archive, &wanted).await? => {}
+                Err(error)
+                    if looks < MOST_LOOKS
+                        && FileError::is_damage(&error)
+                        && self.is_any_gone(archive, &wanted).await? => {}
                 Ok(None) if looks < MOST_LOOKS => {}
                 Ok(None) => {
                     return Err(self.store.later("list", &archive.there, "other machines keep pruning it"));
@@ -267,15 +270,15 @@ impl RemoteStore {
             return Ok(false);
         }
         match self.read_version(name, version).await {
-            Err(error) if is_damage(&error) => Ok(false),
+            Err(error) if FileError::is_damage(&error) => Ok(false),
             read => Ok(read?.is_some()),
         }
     }
 
     /// An error of a record in the store, whose damage is not that of a local file.
     fn in_store(&self, key: &str, error: Error) -> Error {
-        match error.downcast_ref() {
-            Some(FileError::Damaged { source, .. }) => self.store.damage(key, source.to_string()),
+        match std::error::Error::source(&error) {
+            Some(source) if error.kind() == ErrorKind::Damaged => self.store.damage(key, source.to_string()),
             _ => error,
         }
     }

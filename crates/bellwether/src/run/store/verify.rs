@@ -318,8 +318,7 @@ impl RemoteStore {
 
 /// The message for a damaged record; any other failure ends the verification.
 fn fault(error: Error) -> Result<String> {
-    let is_fault = matches!(error.downcast_ref(), Some(FileError::Damaged { .. } | FileError::Layout { .. }))
-        || error.kind() == ErrorKind::Damaged;
+    let is_fault = matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Layout);
     if !is_fault {
         return Err(error);
     }
