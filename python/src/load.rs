@@ -193,7 +193,7 @@ fn facts(folder: &Path) -> Option<Value> {
     const POINTS: usize = 60;
     let facts = Facts::from_json(&std::fs::read(folder.join("facts.json")).ok()?).ok()?;
     let days: Vec<_> = facts.days.iter().map(|(day, _)| *day).collect();
-    let axis = Axis::of(&days, Step::Month, POINTS);
+    let axis = Axis::new(&days, Step::Month, POINTS);
     let over_time = axis.sums(facts.days.iter().copied());
     let bounds = facts.bounds().map(|(first, last)| [first.to_string(), last.to_string()]);
     Some(json!({

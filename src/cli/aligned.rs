@@ -31,8 +31,8 @@ impl RowLimit {
 
 impl Aligned {
     /// An empty table whose first `texts` columns are text.
-    pub(super) fn new<const N: usize>(texts: usize, heads: [&str; N]) -> Self {
-        Self { texts, rows: vec![heads.map(str::to_owned).to_vec()] }
+    pub(super) fn new<'a>(texts: usize, heads: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { texts, rows: vec![heads.into_iter().map(str::to_owned).collect()] }
     }
 
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
@@ -40,20 +40,21 @@ impl Aligned {
     }
 
     /// A list within the table, under its own title.
-    pub(super) fn list(&mut self, title: &str, rows: impl ExactSizeIterator<Item = Vec<String>>, limit: RowLimit) {
+    pub(super) fn list(&mut self, title: &str, rows: impl IntoIterator<Item = Vec<String>>, limit: RowLimit) {
         self.rows.push(Vec::new());
         self.rows.push(vec![title.to_owned()]);
         self.rest(rows, limit);
     }
 
     /// Rows, or the first of them and a line that says how to see the rest.
-    pub(super) fn rest(&mut self, rows: impl ExactSizeIterator<Item = Vec<String>>, limit: RowLimit) {
+    pub(super) fn rest(&mut self, rows: impl IntoIterator<Item = Vec<String>>, limit: RowLimit) {
+        let rows: Vec<Vec<String>> = rows.into_iter().collect();
         let count = rows.len();
         let most = match limit {
             RowLimit::All => count,
             RowLimit::First(most) => most,
         };
-        self.rows.extend(rows.take(most));
+        self.rows.extend(rows.into_iter().take(most));
         if count > most {
             self.rows.push(vec![format!("… and {} more; `--all` shows them", count - most)]);
         }

@@ -18,7 +18,7 @@ use super::store::StoreOption;
 use super::timings::{Recording, Timings};
 use super::typed::{definition_value, plan_of};
 use super::{interruptible, log, progress, say};
-use crate::schedule::{Folders as Places, Overview, execute, metrics};
+use crate::schedule::{Folders as Places, StatusDocument, execute, metrics};
 
 /// Fetch the data of a definition and publish its dataset.
 #[derive(Debug, clap::Args)]
@@ -129,8 +129,8 @@ impl Run {
         let Some(path) = &self.metrics else { return };
         let is_name = |definition: &&String| !definition.contains(['/', '.']);
         let names: Vec<String> = self.definition.iter().filter(is_name).cloned().collect();
-        let overview = Overview::of(folders, &names, None, Clock::System.now());
-        if let Err(error) = overview.and_then(|overview| metrics::write(path, &overview)) {
+        let status = StatusDocument::read(folders, &names, None, Clock::System.now());
+        if let Err(error) = status.and_then(|status| metrics::write(path, &status)) {
             progress::warn(self.log, &format!("cannot write the metrics: {error}"));
         }
     }

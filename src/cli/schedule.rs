@@ -20,7 +20,7 @@ use bellwether::time::Clock;
 use bellwether::trust;
 use chrono::{DateTime, Utc};
 use clap::ValueEnum;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use super::folders::Folders;
 use super::help::PROGRESS;
@@ -31,8 +31,8 @@ use super::typed::{definition_value, usage};
 use super::{Hangup, interruptible_with, note, progress, say};
 use crate::schedule::print::{Platform, Settings, print};
 use crate::schedule::{
-    Fault, Folders as Places, HostName, ListenOptions, Looks, Outcome, Overview, RunRecord, ScheduleEvent, Scheduler,
-    SchedulerOptions, Watcher, listen, metrics, to_minute, upcoming,
+    Fault, Folders as Places, HostName, LookRecord, Outcome, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions,
+    StatusDocument, StatusSite, Watcher, listen, metrics, to_minute, upcoming,
 };
 
 /// How often the file of metrics is written if nothing happens.
@@ -156,8 +156,8 @@ impl Schedule {
         let changed = Arc::new(Notify::new());
         let hangup = if self.once { Hangup::Stops } else { Hangup::Notifies(Arc::clone(&look)) };
         interruptible_with(hangup, async |stop: CancellationToken| {
-            let shown = if self.once { EventFilter::Runs } else { EventFilter::All };
-            let watcher = Arc::new(EventPrinter { form: self.log, shown, changed: Arc::clone(&changed) });
+            let printer = EventPrinter { form: self.log, hides_schedules: self.once, changed: Arc::clone(&changed) };
+            let watcher: Arc<dyn Watcher> = Arc::new(printer);
             let options = SchedulerOptions {
                 definitions: folders.definitions.clone(),
                 data: folders.data.clone(),
@@ -165,7 +165,7 @@ impl Schedule {
                 store,
                 jobs: self.jobs,
                 clock: Clock::System,
-                watcher: Arc::clone(&watcher) as Arc<dyn Watcher>,
+                watcher: Arc::clone(&watcher),
                 stop: stop.clone(),
             };
             let mut scheduler = Scheduler::new(options);
@@ -177,17 +177,14 @@ impl Schedule {
             }
             let listening = match self.listen {
                 Some(address) => {
-                    let options = ListenOptions {
-                        address,
-                        hosts: self.listen_host.clone(),
-                        folders: folders.clone(),
-                        looks: Arc::clone(&looks),
-                        clock: Clock::System,
-                        watcher: Arc::clone(&watcher) as Arc<dyn Watcher>,
-                        stop: stop.clone(),
-                    };
-                    let listening = listen(options).await?;
-                    self.say_where(listening.address());
+                    let site = StatusSite::new(folders.clone(), looks.clone(), Clock::System);
+                    let listening = listen(address, self.listen_host.clone(), site, watcher, stop.clone()).await?;
+                    match self.log {
+                        LogForm::Text => note(&format!("listening on http://{}/", listening.address)),
+                        LogForm::Json => {
+                            LogLine::now(Level::Info, CommandEvent::Listening { address: listening.address }).print();
+                        }
+                    }
                     Some(listening)
                 }
                 None => None,
@@ -204,25 +201,23 @@ impl Schedule {
         })
     }
 
-    fn say_where(&self, address: SocketAddr) {
-        match self.log {
-            LogForm::Text => note(&format!("listening on http://{address}/")),
-            LogForm::Json => LogLine::now(Level::Info, CommandEvent::Listening { address }).print(),
-        }
-    }
-
     /// Writes the metrics whenever something has changed, and every minute.
-    async fn keep_metrics(&self, folders: &Places, looks: &Looks, changed: &Notify) -> bellwether::error::Result<()> {
+    async fn keep_metrics(
+        &self,
+        folders: &Places,
+        looks: &watch::Receiver<LookRecord>,
+        changed: &Notify,
+    ) -> bellwether::error::Result<()> {
         loop {
             self.write_metrics(folders, looks).await;
             let _ = tokio::time::timeout(METRICS_EVERY, changed.notified()).await;
         }
     }
 
-    async fn write_metrics(&self, folders: &Places, looks: &Looks) {
+    async fn write_metrics(&self, folders: &Places, looks: &watch::Receiver<LookRecord>) {
         let Some(path) = self.metrics.clone() else { return };
-        let (folders, look) = (folders.clone(), Some(looks.last()));
-        let write = move || metrics::write(&path, &Overview::of(&folders, &[], look, Clock::System.now())?);
+        let (folders, look) = (folders.clone(), Some(looks.borrow().clone()));
+        let write = move || metrics::write(&path, &StatusDocument::read(&folders, &[], look, Clock::System.now())?);
         let written = tokio::task::spawn_blocking(write).await;
         if let Err(error) = written.unwrap_or_else(|panic| Err(Error::worker(panic))) {
             progress::warn(self.log, &format!("cannot write the metrics: {error}"));
@@ -250,26 +245,17 @@ fn outcome(records: &[RunRecord], fault: Option<&Fault>) -> Result<()> {
     code.map_or(Ok(()), |code| Err(Failure::Told { code }))
 }
 
-/// Which events are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum EventFilter {
-    /// All of them.
-    All,
-    /// All but the schedules, which `--once` would repeat each time.
-    Runs,
-}
-
 /// Events on standard error.
 struct EventPrinter {
     form: LogForm,
-    shown: EventFilter,
+    /// Whether the schedules are left out, which `--once` would repeat each time.
+    hides_schedules: bool,
     changed: Arc<Notify>,
 }
 
 impl Watcher for EventPrinter {
     fn watch(&self, event: &ScheduleEvent<'_>) {
-        if self.shown == EventFilter::Runs
-            && matches!(event, ScheduleEvent::Scheduled { .. } | ScheduleEvent::Unscheduled { .. })
+        if self.hides_schedules && matches!(event, ScheduleEvent::Scheduled { .. } | ScheduleEvent::Unscheduled { .. })
         {
             return;
         }

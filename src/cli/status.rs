@@ -4,7 +4,6 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use bellwether::disk::file::{self, FileError};
-use bellwether::error::Error;
 use bellwether::project::Project;
 use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of, group_digits};
@@ -15,7 +14,7 @@ use super::folders::Folders;
 use super::outcome::{FOUND, Failure, Result, UNKNOWN};
 use super::say;
 use super::wrap::{columns, wrap};
-use crate::schedule::{self, Links, Outcome, Overview, RunRecord, StatusDocument, Verdict, page, to_minute};
+use crate::schedule::{self, Links, Outcome, RunRecord, StatusDocument, Verdict, page, to_minute};
 
 /// Show whether each dataset is fresh, stale, failing or unknown.
 ///
@@ -53,21 +52,21 @@ impl Status {
         if let Some(file) = page_to {
             file::target_of(file)?;
             if !self.force && file.symlink_metadata().is_ok() {
-                return Err(Error::from(FileError::Exists { path: file.to_owned() }).into());
+                return Err(FileError::exists(file).into());
             }
         }
-        let overview = Overview::of(&folders, &self.names, None, Clock::System.now())?;
+        let document = StatusDocument::read(&folders, &self.names, None, Clock::System.now())?;
         match &self.html {
-            Some(file) if file.as_os_str() == "-" => say(&page(&overview, Links::Files(&folders.data)))?,
+            Some(file) if file.as_os_str() == "-" => say(&page(&document, Links::Files(&folders.data)))?,
             Some(file) => {
                 let data = std::path::absolute(&folders.data).map_err(FileError::read(&folders.data))?;
-                file::replace_named(file, page(&overview, Links::Files(&data)).as_bytes())?;
+                file::replace_named(file, page(&document, Links::Files(&data)).as_bytes())?;
                 say(&format!("status    {}\n", file.display()))?;
             }
-            None if self.json.is_wanted() => say(&StatusDocument::of(&overview).line())?,
-            None => say(&describe(&overview))?,
+            None if self.json.is_wanted() => say(&document.line())?,
+            None => say(&describe(&document))?,
         }
-        match overview.verdict() {
+        match document.verdict {
             Verdict::Fresh => Ok(()),
             Verdict::Stale | Verdict::Failing => Err(Failure::Told { code: FOUND }),
             Verdict::Unknown | Verdict::NotRun => Err(Failure::Told { code: UNKNOWN }),
@@ -75,26 +74,26 @@ impl Status {
     }
 }
 
-fn describe(overview: &Overview) -> String {
+fn describe(document: &StatusDocument) -> String {
     let mut text = String::new();
     // Of a single definition the first line says it already.
-    if overview.definitions.len() != 1 {
-        text.push_str(&wrap(&headline(overview), 2, columns()));
+    if document.definitions.len() != 1 {
+        text.push_str(&wrap(&headline(document), 2, columns()));
         text.push_str("\n\n");
     }
-    for status in overview.worst_first() {
+    for status in document.worst_first() {
         push_status(&mut text, status);
     }
-    text.push_str(&of_project(overview));
+    text.push_str(&of_project(document));
     text.truncate(text.trim_end().len());
     text + "\n"
 }
 
 /// What is not about a single definition.
-fn of_project(overview: &Overview) -> String {
+fn of_project(document: &StatusDocument) -> String {
     let mut text = String::new();
-    overview.reasons.iter().for_each(|reason| line(&mut text, "because", reason));
-    if let Some(look) = &overview.scheduler {
+    document.reasons.iter().for_each(|reason| line(&mut text, "because", reason));
+    if let Some(look) = &document.scheduler {
         let (since, last) = (to_minute(look.running_since), to_minute(look.last_look));
         let failed = match look.failed_looks {
             0 => String::new(),
@@ -102,18 +101,18 @@ fn of_project(overview: &Overview) -> String {
         };
         line(&mut text, "scheduler", &format!("running since {since}, last look {last}{failed}"));
     }
-    let parts = overview.disk.parts().into_iter().filter(|(_, size)| *size > 0);
+    let parts = document.disk.parts().into_iter().filter(|(_, size)| *size > 0);
     let parts: Vec<String> = parts.map(|(name, size)| format!("{name} {}", bytes(size))).collect();
     if !parts.is_empty() {
-        line(&mut text, "disk", &format!("{}: {}", bytes(overview.disk.total()), parts.join(", ")));
+        line(&mut text, "disk", &format!("{}: {}", bytes(document.disk.total()), parts.join(", ")));
     }
-    if let Some(free) = overview.free.filter(|_| !parts.is_empty()) {
+    if let Some(free) = document.disk_free_bytes.filter(|_| !parts.is_empty()) {
         line(&mut text, "", &format!("{} free", bytes(free)));
     }
-    if let Some(prunable) = overview.prunable.filter(|prunable| *prunable > 0) {
+    if let Some(prunable) = document.prunable_bytes.filter(|prunable| *prunable > 0) {
         line(&mut text, "", &format!("`bellwether prune` would free {}", bytes(prunable)));
     }
-    match (text.is_empty(), overview.reasons.is_empty()) {
+    match (text.is_empty(), document.reasons.is_empty()) {
         (true, _) => text,
         (false, true) => format!("the project\n{text}"),
         (false, false) => format!("the project is unknown\n{text}"),
@@ -121,9 +120,9 @@ fn of_project(overview: &Overview) -> String {
 }
 
 /// A line for all: how many are fresh, and which are not.
-fn headline(overview: &Overview) -> String {
-    let mut line = overview.heading();
-    let definitions = overview.worst_first();
+fn headline(document: &StatusDocument) -> String {
+    let mut line = document.heading();
+    let definitions = document.worst_first();
     for of_verdict in definitions.chunk_by(|one, next| one.verdict == next.verdict) {
         if of_verdict[0].verdict != Verdict::Fresh {
             let names: Vec<String> = of_verdict.iter().map(|status| escape(&status.name).to_string()).collect();
@@ -144,8 +143,8 @@ fn push_status(text: &mut String, status: &schedule::Status) {
     for changed in &status.changed {
         line(text, "changed", &format!("{changed}, since the latest version"));
     }
-    if let Some(newest) = status.newest {
-        let age = status.age.map_or_else(String::new, |age| format!(", {}", age.in_words()));
+    if let Some(newest) = status.newest_date {
+        let age = status.age().map_or_else(String::new, |age| format!(", {}", age.in_words()));
         line(text, "newest", &format!("{newest}{age}"));
     }
     if let Some(fetched) = status.fetched_at {
@@ -157,21 +156,21 @@ fn push_status(text: &mut String, status: &schedule::Status) {
             line(text, name, &brief(run));
         }
     }
-    if let Some(running) = &status.running {
-        line(text, "running", &running.to_string());
+    if let Some(running) = status.running() {
+        line(text, "running", &running);
     }
     if let Some(next) = status.next {
         line(text, "next", &to_minute(next));
     }
-    let [rows, tickers] = [status.rows, status.tickers].map(compare);
-    if let (Some(rows), Some(tickers)) = (rows, tickers) {
-        let noun = if status.tickers[0] == Some(1) { "ticker" } else { "tickers" };
+    let rows = compare(status.rows, status.rows_before);
+    if let (Some(rows), Some(tickers)) = (rows, compare(status.tickers, status.tickers_before)) {
+        let noun = if status.tickers == Some(1) { "ticker" } else { "tickers" };
         line(text, "rows", &format!("{rows} of {tickers} {noun}"));
     }
-    let (count, size) = status.versions;
+    let count = status.versions;
     if count > 0 {
         let versions = if count == 1 { "version" } else { "versions" };
-        line(text, "disk", &format!("{} in {count} {versions}", bytes(size)));
+        line(text, "disk", &format!("{} in {count} {versions}", bytes(status.bytes)));
     }
     text.push('\n');
 }
@@ -183,8 +182,8 @@ fn brief(run: &RunRecord) -> String {
 }
 
 /// A number, and how it differs from the one before.
-fn compare([now, before]: [Option<u64>; 2]) -> Option<String> {
-    let (now, before) = (now?, before);
+fn compare(now: Option<u64>, before: Option<u64>) -> Option<String> {
+    let now = now?;
     let difference = match before {
         Some(before) if now > before => format!(" (+{})", group_digits(now - before)),
         Some(before) if now < before => format!(" (-{})", group_digits(before - now)),

@@ -5,7 +5,7 @@
 //! would have said is unknown, and data that may be stale or failing is not called fresh.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use bellwether::run::check_history;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::journal::{self, Journal};
-use super::memory::{Memory, MemoryFile, WRONG_CLOCK};
+use super::memory::{Memory, WRONG_CLOCK};
 use super::record::{Fault, Outcome};
 use super::status::{Folders, to_minute};
 
@@ -30,21 +30,15 @@ const WRITE_TIME: Duration = Duration::from_millis(200);
 /// How far the clocks of machines that share a project may be apart, as for a run.
 const SKEW: TimeDelta = TimeDelta::seconds(10);
 
-/// The archives of a project, by service.
-pub(super) enum Archives {
-    /// There is no folder of archives.
-    Absent,
-    /// Each is open, or cannot be opened.
-    Opened(BTreeMap<String, Result<OpenArchive>>),
-    /// The folder of archives cannot be read.
-    Unreadable(Error),
-}
+/// The archives of a project, by service: those that are there, or why the folder of archives cannot be read. An archive that
+/// cannot be opened has its own reason.
+pub(super) type Archives = Result<BTreeMap<String, Result<OpenArchive>>>;
 
 /// An archive of a service.
 pub(super) struct OpenArchive {
     pub(super) archive: Archive,
     /// The file that is missing or has another size, if any.
-    misfit: Option<String>,
+    misfit: Option<PathBuf>,
 }
 
 /// What the files of a definition say.
@@ -80,39 +74,19 @@ fn is_complete(lock: &LockState, journal: &Journal, data: &Path) -> bool {
     }
 }
 
-impl Archives {
-    pub(super) fn open(root: &Path) -> Self {
-        let open = |service: String| {
-            let opened = Archive::open(&root.join(&service)).map(|archive| {
-                let misfit = archive.first_misfit().map(|path| path.display().to_string());
-                OpenArchive { archive, misfit }
-            });
-            (service, opened)
-        };
-        match services(root) {
-            Ok(names) => Self::Opened(names.into_iter().map(open).collect()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Self::Absent,
-            Err(error) => Self::Unreadable(error),
-        }
+/// Opens the archives of a project.
+pub(super) fn open_archives(root: &Path) -> Archives {
+    let names = match services(root) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        names => names?,
+    };
+    let mut archives = BTreeMap::new();
+    for service in names {
+        let opened = Archive::open(&root.join(&service));
+        let opened = opened.map(|archive| OpenArchive { misfit: archive.first_misfit(), archive });
+        archives.insert(service, opened);
     }
-
-    /// Those that can be read.
-    pub(super) fn readable(&self) -> impl Iterator<Item = &Archive> {
-        let opened = match self {
-            Self::Opened(opened) => Some(opened),
-            Self::Absent | Self::Unreadable(_) => None,
-        };
-        opened.into_iter().flatten().filter_map(|(_, opened)| Some(&opened.as_ref().ok()?.archive))
-    }
-
-    /// All of them; none if one cannot be read.
-    pub(super) fn all(self) -> Option<Vec<Archive>> {
-        match self {
-            Self::Absent => Some(Vec::new()),
-            Self::Opened(opened) => opened.into_values().map(|opened| Some(opened.ok()?.archive)).collect(),
-            Self::Unreadable(_) => None,
-        }
-    }
+    Ok(archives)
 }
 
 impl Basis {
@@ -141,7 +115,7 @@ impl Basis {
     }
 
     fn fault(&mut self, error: &Error) {
-        self.faults.push(Fault::of(error).reason());
+        self.faults.push(Fault::new(error).reason());
     }
 
     fn read_journal(&mut self, folders: &Folders, name: &str) {
@@ -183,14 +157,13 @@ impl Basis {
     }
 
     fn read_memory(&mut self, folders: &Folders, name: &str, plan: Option<&Plan>) {
-        let place = MemoryFile::of(&folders.data, name);
-        match place.read() {
+        match Memory::read(&folders.data, name) {
             Ok(memory) => self.memory = memory,
             Err(error) => return self.fault(&error),
         }
         let was_scheduled = self.journal.iter().flat_map(|journal| &journal.runs).any(|run| run.due.is_some());
         if self.memory.is_none() && was_scheduled && plan.is_some_and(|plan| plan.schedule.is_some()) {
-            let path = place.file();
+            let path = Memory::path(&folders.data, name);
             self.faults.push(format!("`{}` is gone: which times are done is unknown", path.display()));
         }
     }
@@ -221,12 +194,12 @@ impl Basis {
         match export::first_misfit(&latest.path) {
             Ok(None) => {}
             Ok(Some(path)) => faults.push(format!("`{}` is missing or has another size", path.display())),
-            Err(error) => faults.push(Fault::of(&error).reason()),
+            Err(error) => faults.push(Fault::new(&error).reason()),
         }
         let damaged = |reason| FileError::damage(&latest.path, reason);
         match export::facts(&latest.path).and_then(|facts| Facts::from_json(&facts).map_err(damaged)) {
             Ok(facts) => self.facts = Some(facts),
-            Err(error) => faults.push(Fault::of(&error).reason()),
+            Err(error) => faults.push(Fault::new(&error).reason()),
         }
         self.faults.append(&mut faults);
     }
@@ -234,17 +207,13 @@ impl Basis {
     /// Checks that the archive is there with everything that versions and the journal name.
     fn check_archive(&mut self, folders: &Folders, archives: &Archives, plan: &Plan) {
         let service = &plan.service.name;
-        let opened = match archives {
-            Archives::Absent => None,
-            Archives::Unreadable(error) => return self.fault(error),
-            Archives::Opened(opened) => match opened.get(service) {
-                None => None,
-                Some(Ok(opened)) => Some(opened),
-                Some(Err(error)) => return self.fault(error),
-            },
+        let opened = match archives.as_ref().map(|archives| archives.get(service)) {
+            Ok(None) => None,
+            Ok(Some(Ok(opened))) => Some(opened),
+            Ok(Some(Err(error))) | Err(error) => return self.fault(error),
         };
         if let Some(misfit) = opened.and_then(|opened| opened.misfit.as_ref()) {
-            self.faults.push(format!("`{misfit}` is missing or has another size"));
+            self.faults.push(format!("`{}` is missing or has another size", misfit.display()));
         }
         let known_runs = self.journal.as_ref().map_or_else(Vec::new, |journal| journal::runs_in(journal, plan));
         self.taken_back = opened.and_then(|opened| {
@@ -262,11 +231,12 @@ impl Basis {
 
     /// Checks that the clock is not behind what it dated itself.
     fn check_clock(&mut self, archives: &Archives, plan: Option<&Plan>, now: DateTime<Utc>) {
-        let service = |archive: &&Archive| plan.is_some_and(|plan| archive.path().ends_with(&plan.service.name));
-        let sealed = archives.readable().filter(service).flat_map(Archive::runs).map(|run| run.seal().sealed_at);
+        let opened = plan.and_then(|plan| archives.as_ref().ok()?.get(&plan.service.name)?.as_ref().ok());
+        let archive = opened.map(|opened| &opened.archive);
+        let sealed = archive.into_iter().flat_map(Archive::runs).map(|run| run.seal().sealed_at);
         // What a wrong clock dated does not count once it is taken back, or will be mended.
         let forgotten: BTreeSet<&str> =
-            archives.readable().filter(service).flat_map(Archive::forgotten_runs).map(|run| run.run.as_str()).collect();
+            archive.into_iter().flat_map(Archive::forgotten_runs).map(|run| run.run.as_str()).collect();
         let counts = |run: &str| !forgotten.contains(run);
         let is_counted = |version: &&ListedVersion| {
             forgotten.is_empty()

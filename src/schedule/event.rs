@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::record::{RunRecord, optional};
+use super::record::RunRecord;
 use crate::explanation::Explanation;
 
 /// Follows a scheduler. The library prints nothing.
@@ -31,7 +31,7 @@ pub enum ScheduleEvent<'a> {
         /// The definition.
         definition: &'a str,
         /// Its next time.
-        #[serde(serialize_with = "optional::serialize")]
+        #[serde(serialize_with = "as_record::serialize_if_any")]
         #[schemars(with = "Option<String>")]
         next: Option<DateTime<Utc>>,
     },
@@ -92,7 +92,7 @@ pub enum ScheduleEvent<'a> {
         #[serde(flatten)]
         record: &'a RunRecord,
         /// When it is retried, if it is.
-        #[serde(serialize_with = "optional::serialize")]
+        #[serde(serialize_with = "as_record::serialize_if_any")]
         #[schemars(with = "Option<String>")]
         retry: Option<DateTime<Utc>>,
     },
@@ -101,7 +101,7 @@ pub enum ScheduleEvent<'a> {
         /// The definition.
         definition: &'a str,
         /// When the run is retried; none if its deadline has passed.
-        #[serde(serialize_with = "optional::serialize")]
+        #[serde(serialize_with = "as_record::serialize_if_any")]
         #[schemars(with = "Option<String>")]
         retry: Option<DateTime<Utc>>,
     },

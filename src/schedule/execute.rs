@@ -1,15 +1,34 @@
 //! Runs a definition and keeps its record: the journal, the hooks.
+//!
+//! Hooks are commands and addresses that are called after a run, with its record as JSON. A hook never changes the outcome
+//! of a run. It has a limited time, which shrinks to a few seconds when the program is asked to stop. After that a command
+//! is asked to end, and then killed with everything that it started, in whatever session. It gets the variables of the
+//! environment that [`PASSED`] lists, none of which holds a secret. Redirects are not followed. Messages name the program or
+//! the host only, since an address may be a secret.
 
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bellwether::error::{Error, ErrorKind, Result};
-use bellwether::plan::Plan;
+use bellwether::key::without_keys;
+use bellwether::net::address::host_of;
+use bellwether::net::call;
+use bellwether::plan::{Hook, Plan};
+use bellwether::process::cancel::CancellationToken;
+use bellwether::process::child::RunningCommand;
 use bellwether::run::{self, Control, Event, Observer, Options, Summary};
+use bellwether::text::human::took;
 use chrono::{DateTime, Utc};
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use url::Url;
 
+use super::journal;
 use super::record::{Outcome, RunRecord};
-use super::{hooks, journal};
 
 /// A run that has ended, with its record.
 #[derive(Debug)]
@@ -89,7 +108,7 @@ pub(super) async fn conclude(plan: &Plan, record: &RunRecord, options: &Options)
     }
     match plan.require_trust() {
         Ok(()) => {
-            for fault in hooks::call(plan, record, &options.control.stop).await {
+            for fault in call_hooks(plan, record, &options.control.stop).await {
                 warn(&options.control, &fault);
             }
         }
@@ -127,4 +146,155 @@ impl Observer for Naming {
             inner.observe(event);
         }
     }
+}
+
+/// How often to check on a command.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// How much time is left for a hook once the program is asked to stop. The platforms that run it kill what has not ended
+/// after a while: systemd, as printed, after two minutes, Kubernetes after half a minute.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long a command has after SIGTERM before it is killed.
+const LAST: Duration = Duration::from_secs(2);
+
+/// The variables of the environment that a command gets, besides those that say which run it is about.
+const PASSED: [&str; 19] = [
+    "BELLWETHER_DATA",
+    "BELLWETHER_ROOT",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "HOME",
+    "HOSTNAME",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LOGNAME",
+    "NO_PROXY",
+    "PATH",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_RUNTIME_DIR",
+];
+
+/// How long a hook may take.
+#[derive(Clone)]
+struct Limit {
+    timeout: Duration,
+    stop: CancellationToken,
+}
+
+/// Calls the hooks of a plan for a record, one after the other. Returns what went wrong, a line per hook.
+async fn call_hooks(plan: &Plan, record: &RunRecord, stop: &CancellationToken) -> Vec<String> {
+    let hooks = &plan.hooks;
+    let (name, hook) = match record.outcome {
+        Outcome::Success => ("on_success", &hooks.on_success),
+        Outcome::Later => ("on_later", &hooks.on_later),
+        Outcome::Failure => ("on_failure", &hooks.on_failure),
+        Outcome::Interrupted => return Vec::new(),
+    };
+    let limit = Limit { timeout: hooks.timeout, stop: stop.clone() };
+    let mut faults = Vec::new();
+    if let Some(hook) = hook {
+        let text = without_keys(&serde_json::to_string(record).expect("a record is text and numbers"));
+        let (of, result) = match hook {
+            Hook::Command(words) => {
+                let of = format!("`{}`", words.first().map_or("", String::as_str));
+                (of, command(words, &plan.root, text, record, limit.clone()).await)
+            }
+            Hook::Address(address) => {
+                let url = address.as_url();
+                (host_of(url), request(Method::POST, url, Some(text), &limit).await)
+            }
+        };
+        faults.extend(result.err().map(|fault| format!("the hook `{name}` failed: {of} {fault}")));
+    }
+    if let Some(address) = hooks.ping.as_ref().filter(|_| record.outcome == Outcome::Success) {
+        let result = request(Method::GET, address.as_url(), None, &limit).await;
+        faults.extend(result.err().map(|fault| format!("the ping failed: {} {fault}", host_of(address.as_url()))));
+    }
+    faults
+}
+
+/// Runs a command in the project's root with a text on its standard input.
+async fn command(words: &[String], root: &Path, text: String, record: &RunRecord, limit: Limit) -> Result<(), String> {
+    let mut command = Command::new(words.first().map_or("", String::as_str));
+    command.args(words.iter().skip(1)).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    if !root.as_os_str().is_empty() {
+        command.current_dir(root);
+    }
+    command.env_clear();
+    for name in PASSED {
+        if let Some(value) =
+            std::env::var_os(name).filter(|value| value.to_str().is_none_or(|it| without_keys(it) == it))
+        {
+            command.env(name, value);
+        }
+    }
+    command.env("BELLWETHER_DEFINITION", &record.definition).env("BELLWETHER_OUTCOME", record.outcome.as_str());
+    command.env("BELLWETHER_RUN", record.run.as_deref().unwrap_or_default());
+    let waited = tokio::task::spawn_blocking(move || wait(&mut command, text, &limit)).await;
+    waited.unwrap_or_else(|panic| Err(format!("was not run: {panic}")))
+}
+
+fn wait(command: &mut Command, text: String, limit: &Limit) -> Result<(), String> {
+    let begun = Instant::now();
+    let mut running = RunningCommand::spawn(command).map_err(|error| format!("cannot be started: {error}"))?;
+    if let Some(mut input) = running.child().stdin.take() {
+        // A command may leave its input unread; the thread ends when the command does.
+        let write = move || {
+            let _ = input.write_all(text.as_bytes());
+        };
+        thread::Builder::new().spawn(write).map_err(|error| format!("was not given its input: {error}"))?;
+    }
+    let mut stopped = None;
+    loop {
+        match running.status() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(format!("ended with {status}")),
+            Ok(None) => {}
+            Err(error) => return Err(format!("cannot be watched: {error}")),
+        }
+        if limit.stop.is_cancelled() {
+            stopped.get_or_insert_with(Instant::now);
+        }
+        let fault = match stopped {
+            _ if begun.elapsed() >= limit.timeout => format!("did not finish within {}", took(limit.timeout)),
+            Some(at) if at.elapsed() >= GRACE => stopped_short(),
+            _ => {
+                thread::sleep(LOOK_EVERY);
+                continue;
+            }
+        };
+        running.end(LAST);
+        return Err(fault);
+    }
+}
+
+fn stopped_short() -> String {
+    format!("did not finish within {} after bellwether was stopped", took(GRACE))
+}
+
+/// Sends a request; any status but a success is a fault.
+async fn request(method: Method, url: &Url, body: Option<String>, limit: &Limit) -> Result<(), String> {
+    let Limit { timeout, stop } = limit;
+    let failed = |error| call::failure(error, *timeout);
+    let mut request = call::client(url, *timeout)?.request(method, url.clone());
+    if let Some(body) = body {
+        request = request.header(CONTENT_TYPE, "application/json").body(body);
+    }
+    let out_of_time = async {
+        stop.cancelled().await;
+        tokio::time::sleep(GRACE).await;
+    };
+    let answer = tokio::select! {
+        answer = request.send() => answer.map_err(failed)?,
+        () = out_of_time => return Err(stopped_short()),
+    };
+    let status = answer.status();
+    if status.is_success() { Ok(()) } else { Err(format!("answered with status {}", status.as_u16())) }
 }

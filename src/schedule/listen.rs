@@ -17,15 +17,14 @@ use http::header::{ALLOW, CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::document::StatusDocument;
 use super::event::{ScheduleEvent, Watcher};
-use super::look::Looks;
+use super::look::LookRecord;
 use super::metrics;
 use super::page::{Links, page, report_of};
-use super::status::{Folders, Overview};
+use super::status::{Folders, StatusDocument};
 
 /// How long a stop waits for answers that are being sent.
 const STOP_LIMIT: Duration = Duration::from_secs(2);
@@ -35,36 +34,21 @@ const AT_ONCE: usize = 2;
 
 /// A server of the status.
 pub struct Listening {
-    address: SocketAddr,
+    /// The address that it listens on.
+    pub address: SocketAddr,
     server: JoinHandle<()>,
 }
 
-struct StatusSite {
+/// What is answered from.
+pub struct StatusSite {
     folders: Arc<Folders>,
-    looks: Arc<Looks>,
+    looks: watch::Receiver<LookRecord>,
     clock: Clock,
     free: Semaphore,
 }
 
-/// What a server needs.
-pub struct ListenOptions {
-    /// The address to listen on.
-    pub address: SocketAddr,
-    /// Names of the server, besides those of this machine and the address.
-    pub hosts: Vec<HostName>,
-    /// What the status is of.
-    pub folders: Folders,
-    /// What the scheduler found.
-    pub looks: Arc<Looks>,
-    /// Where the time comes from.
-    pub clock: Clock,
-    /// Is told of connections that are closed unanswered.
-    pub watcher: Arc<dyn Watcher>,
-    /// Stops the server.
-    pub stop: CancellationToken,
-}
-
-/// Starts to answer for a scheduler on an address, until a token is cancelled.
+/// Starts to answer for a scheduler on an address, until a token is cancelled. `hosts` are names of the server, besides those of
+/// this machine and the address; the watcher is told of connections that are closed unanswered.
 ///
 /// # Errors
 ///
@@ -73,33 +57,31 @@ pub struct ListenOptions {
 /// # Cancel safety
 ///
 /// Nothing is started if it is dropped.
-pub async fn listen(options: ListenOptions) -> Result<Listening> {
-    let ListenOptions { address, hosts, folders, looks, clock, watcher, stop } = options;
+pub async fn listen(
+    address: SocketAddr,
+    hosts: Vec<HostName>,
+    site: StatusSite,
+    watcher: Arc<dyn Watcher>,
+    stop: CancellationToken,
+) -> Result<Listening> {
     let listening =
         async { TcpListener::bind(address).await.and_then(|listener| Ok((listener.local_addr()?, listener))) };
     let (address, listener) = listening
         .await
         .context(ErrorKind::Service, || format!("cannot listen on {address}"))
         .hint("choose another port, or stop the program that listens on it")?;
-    let site = StatusSite { folders: Arc::new(folders), looks, clock, free: Semaphore::new(AT_ONCE) };
-    let unanswered = move |reason: &str| watcher.watch(&ScheduleEvent::Unanswered { reason });
     let connections = Connections {
         site: Arc::new(site),
         hosts: Arc::new(Hosts::with(hosts)),
         requests: Requests::One,
         misdirected: "this host is not served here; `--listen-host NAME` adds one\n",
-        unanswered: Arc::new(unanswered),
+        unanswered: Arc::new(move |reason: &str| watcher.watch(&ScheduleEvent::Unanswered { reason })),
     };
     let server = tokio::spawn(connections.serve(listener, stop));
     Ok(Listening { address, server })
 }
 
 impl Listening {
-    /// The address that it listens on.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// Waits a moment for answers that are being sent, once the token is cancelled.
     ///
     /// # Cancel safety
@@ -130,15 +112,20 @@ impl listen::Site for StatusSite {
 }
 
 impl StatusSite {
+    /// A site with the status of a project, and what its scheduler found.
+    pub fn new(folders: Folders, looks: watch::Receiver<LookRecord>, clock: Clock) -> Self {
+        Self { folders: Arc::new(folders), looks, clock, free: Semaphore::new(AT_ONCE) }
+    }
+
     async fn page(&self, path: &str) -> Answer {
         match path {
             "/" => {
                 let data = self.folders.data.clone();
-                self.overview("text/html; charset=utf-8", move |overview| page(overview, Links::Served(&data))).await
+                self.from_status("text/html; charset=utf-8", move |status| page(status, Links::Served(&data))).await
             }
             "/healthz" => self.health(),
-            "/metrics" => self.overview(metrics::CONTENT_TYPE, metrics::text).await,
-            "/status" => self.overview("application/json", |overview| StatusDocument::of(overview).line()).await,
+            "/metrics" => self.from_status(metrics::CONTENT_TYPE, metrics::text).await,
+            "/status" => self.from_status("application/json", StatusDocument::line).await,
             path => match path.strip_prefix("/reports/") {
                 Some(name) => self.report(name).await,
                 None => text(StatusCode::NOT_FOUND, "no such page\n"),
@@ -149,7 +136,7 @@ impl StatusSite {
     /// Whether the scheduler works. Invalid definitions keep it from nothing else, and a probe that restarted it for them
     /// would interrupt the runs of the others.
     fn health(&self) -> Answer {
-        let last = self.looks.last();
+        let last = self.looks.borrow().clone();
         let (failed, invalid) = (last.reasons(self.clock.now()), last.invalid().collect::<Vec<_>>());
         let (status, lines) = match (failed.is_empty(), invalid.is_empty()) {
             (true, true) => (StatusCode::OK, vec!["ok".to_owned()]),
@@ -173,11 +160,15 @@ impl StatusSite {
     }
 
     /// An answer made from the status of all definitions.
-    async fn overview(&self, kind: &'static str, of: impl FnOnce(&Overview) -> String + Send + 'static) -> Answer {
+    async fn from_status(
+        &self,
+        kind: &'static str,
+        render: impl FnOnce(&StatusDocument) -> String + Send + 'static,
+    ) -> Answer {
         let _permit = self.free.acquire().await.expect("the semaphore is never closed");
-        let (folders, look, now) = (Arc::clone(&self.folders), self.looks.last(), self.clock.now());
+        let (folders, look, now) = (Arc::clone(&self.folders), self.looks.borrow().clone(), self.clock.now());
         let made = tokio::task::spawn_blocking(move || {
-            Overview::of(&folders, &[], Some(look), now).map(|overview| of(&overview))
+            StatusDocument::read(&folders, &[], Some(look), now).map(|status| render(&status))
         });
         match made.await {
             Ok(Ok(made)) => whole(StatusCode::OK, kind, made),

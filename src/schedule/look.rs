@@ -4,19 +4,25 @@
 //! not start. The scheduler of a project keeps its last look in `schedule/.look.json`, and holds a lock while it lives: a
 //! record without one is of a scheduler that has ended, and says nothing. A second scheduler of the project keeps its
 //! looks to itself.
+//!
+//! What keeps a scheduler from its work is reported once, again when the reason changes, and once more when it is gone.
 
+use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bellwether::disk::file::{self, FileError};
 use bellwether::disk::links;
 use bellwether::disk::lock::{Attempt, Holder, Lock, LockState, state_of};
 use bellwether::disk::names::SCHEDULE;
-use bellwether::error::Result;
+use bellwether::error::{Error, Result};
 use bellwether::time::as_record;
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::event::{ScheduleEvent, Watcher};
+use super::record::Fault;
 
 /// The name of the record, and of its lock. No definition has such a name.
 const NAME: &str = ".look";
@@ -60,13 +66,24 @@ pub struct LookFault {
 }
 
 impl LookRecord {
+    /// That of a scheduler that is being started.
+    pub(super) fn new(now: DateTime<Utc>) -> Self {
+        Self { version: VERSION, running_since: now, last_look: now, failed_looks: 0, faults: Vec::new() }
+    }
+
+    /// Adds a look.
+    pub(super) fn add(&mut self, faults: Vec<LookFault>, now: DateTime<Utc>) {
+        self.failed_looks = if faults.iter().any(|fault| !fault.is_invalid) { self.failed_looks + 1 } else { 0 };
+        (self.last_look, self.faults) = (now, faults);
+    }
+
     /// Why the scheduler does not work, a sentence each.
     pub(super) fn reasons(&self, now: DateTime<Utc>) -> Vec<String> {
-        let of = |fault: &LookFault| match &fault.definition {
-            Some(definition) => format!("the scheduler's last look failed: {definition}: {}", fault.reason),
-            None => format!("the scheduler's last look failed: {}", fault.reason),
-        };
-        let mut reasons: Vec<String> = self.faults.iter().filter(|fault| !fault.is_invalid).map(of).collect();
+        let mut reasons = Vec::new();
+        for LookFault { definition, reason, .. } in self.faults.iter().filter(|fault| !fault.is_invalid) {
+            let subject = definition.as_ref().map_or_else(String::new, |definition| format!("{definition}: "));
+            reasons.push(format!("the scheduler's last look failed: {subject}{reason}"));
+        }
         if now - self.last_look > LONG_AGO {
             reasons.push(format!("the scheduler has not looked since {}", super::to_minute(self.last_look)));
         }
@@ -80,35 +97,98 @@ impl LookRecord {
     }
 }
 
-/// The looks of a scheduler, shared with what answers for it.
-#[derive(Debug)]
-pub struct Looks(Mutex<LookRecord>);
+/// What does not work.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Subject {
+    /// The look at the definitions: nothing is started.
+    Look,
+    /// The record of the last look.
+    Record,
+    /// A definition.
+    Definition(String),
+}
 
-impl Looks {
-    pub(super) fn new(now: DateTime<Utc>) -> Self {
-        Self(Mutex::new(LookRecord {
-            version: VERSION,
-            running_since: now,
-            last_look: now,
-            failed_looks: 0,
-            faults: Vec::new(),
-        }))
+/// Why it does not work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Obstacle {
+    /// Whether the definition itself is invalid; else files of state cannot be read or written.
+    is_invalid: bool,
+    fault: Fault,
+}
+
+/// What keeps a scheduler from its work.
+pub(super) struct Obstacles {
+    watcher: Arc<dyn Watcher>,
+    known: BTreeMap<Subject, Obstacle>,
+}
+
+impl Subject {
+    fn definition(&self) -> Option<&str> {
+        match self {
+            Self::Look | Self::Record => None,
+            Self::Definition(name) => Some(name),
+        }
+    }
+}
+
+impl Obstacles {
+    pub(super) fn new(watcher: Arc<dyn Watcher>) -> Self {
+        Self { watcher, known: BTreeMap::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, LookRecord> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes note of an obstacle whose error is reported elsewhere. Returns whether it is new.
+    pub(super) fn note(&mut self, subject: Subject, is_invalid: bool, error: &Error) -> bool {
+        let obstacle = Obstacle { is_invalid, fault: Fault::new(error) };
+        self.known.insert(subject, obstacle.clone()) != Some(obstacle)
     }
 
-    /// The last look.
-    pub fn last(&self) -> LookRecord {
-        self.state().clone()
+    /// Reports that files of state cannot be read or written, unless that is reported already.
+    pub(super) fn report(&mut self, subject: Subject, error: &Error) {
+        if self.note(subject.clone(), false, error) {
+            self.watcher.watch(&match subject.definition() {
+                None => ScheduleEvent::LookFailed { error },
+                Some(definition) => ScheduleEvent::Broken { definition, error },
+            });
+        }
     }
 
-    /// Adds a look.
-    pub(super) fn add(&self, faults: Vec<LookFault>, now: DateTime<Utc>) {
-        let mut state = self.state();
-        state.failed_looks = if faults.iter().any(|fault| !fault.is_invalid) { state.failed_looks + 1 } else { 0 };
-        (state.last_look, state.faults) = (now, faults);
+    /// Reports that files of state can be read and written again, if they could not.
+    pub(super) fn clear(&mut self, subject: &Subject) {
+        if self.known.get(subject).is_some_and(|obstacle| !obstacle.is_invalid) {
+            self.clear_all(subject);
+        }
+    }
+
+    /// Reports that there is no obstacle any more, if there was one.
+    pub(super) fn clear_all(&mut self, subject: &Subject) {
+        if self.known.remove(subject).is_some() {
+            self.watcher.watch(&ScheduleEvent::Recovered { definition: subject.definition() });
+        }
+    }
+
+    /// Forgets a definition that is gone.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.known.remove(&Subject::Definition(name.to_owned()));
+    }
+
+    /// What keeps a definition from being run.
+    pub(super) fn fault(&self, name: &str) -> Option<&Fault> {
+        self.known.get(&Subject::Definition(name.to_owned())).map(|obstacle| &obstacle.fault)
+    }
+
+    /// The worst of them: state before invalid definitions.
+    pub(super) fn worst(&self) -> Option<&Fault> {
+        self.known.values().min_by_key(|obstacle| obstacle.is_invalid).map(|obstacle| &obstacle.fault)
+    }
+
+    /// All of them, for the record of a look.
+    pub(super) fn faults(&self) -> Vec<LookFault> {
+        let faults = self.known.iter().map(|(subject, Obstacle { is_invalid, fault })| LookFault {
+            definition: subject.definition().map(str::to_owned),
+            reason: fault.reason(),
+            is_invalid: *is_invalid,
+        });
+        faults.collect()
     }
 }
 

@@ -1,9 +1,12 @@
-//! What a scheduler remembers of a definition from one start to the next: `schedule/NAME.json` in the data folder.
+//! When a definition is due, and what a scheduler remembers of it from one start to the next: `schedule/NAME.json` in the
+//! data folder.
 //!
 //! It is a small file, written whole. Without it, or after the expression or the zone was changed, a definition owes
-//! nothing: its next time is the first one that counts.
+//! nothing: its next time is the first one that counts. Nothing here asks the clock: a schedule, what is done and the
+//! current instant give what is due, what was missed, and what comes next.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bellwether::definition::Cron;
 use bellwether::disk::file::{self, FileError};
@@ -17,20 +20,18 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
-use super::times::{Times, backoff, window};
-
 /// Version of the file.
 const VERSION: u32 = 1;
 
 /// The largest file that is read.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
-/// Where the memory of a definition is.
-#[derive(Clone, Debug)]
-pub(super) struct MemoryFile {
-    folder: PathBuf,
-    name: String,
-}
+/// An instant this far ahead was written by a clock that was wrong. The clocks of machines that share a project may differ by
+/// less.
+pub(super) const WRONG_CLOCK: TimeDelta = TimeDelta::minutes(10);
+
+/// How far back times are caught up with once a clock is right again.
+const CAUGHT_UP: TimeDelta = TimeDelta::days(1);
 
 /// What a scheduler remembers of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,7 +65,7 @@ struct Retry {
 }
 
 /// What to do about a definition at an instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Decision {
     /// Run it for a time.
     Run {
@@ -89,33 +90,31 @@ pub(super) enum Decision {
     Wait(Option<DateTime<Utc>>),
 }
 
-impl MemoryFile {
-    pub(super) fn of(data: &Path, name: &str) -> Self {
-        Self { folder: data.join(SCHEDULE), name: name.to_owned() }
+impl Memory {
+    /// The file of a definition.
+    pub(super) fn path(data: &Path, name: &str) -> PathBuf {
+        data.join(SCHEDULE).join(format!("{name}.json"))
     }
 
-    pub(super) fn file(&self) -> PathBuf {
-        self.folder.join(format!("{}.json", self.name))
-    }
-
-    /// The right to run the definition for a due time: none while another scheduler has it.
-    pub(super) fn lock(&self, now: DateTime<Utc>) -> Result<Option<Lock>> {
-        links::refuse(&self.folder)?;
-        match Lock::try_take(&self.folder, &self.name, &Holder::this(now))? {
+    /// The right to run a definition for a due time: none while another scheduler has it.
+    pub(super) fn lock(data: &Path, name: &str, now: DateTime<Utc>) -> Result<Option<Lock>> {
+        let folder = data.join(SCHEDULE);
+        links::refuse(&folder)?;
+        match Lock::try_take(&folder, name, &Holder::this(now))? {
             Attempt::Taken(lock) => Ok(Some(lock)),
             Attempt::Held(_) => Ok(None),
         }
     }
 
-    /// The state of a definition, whatever schedule it belongs to; `None` if there is none.
-    pub(super) fn read(&self) -> Result<Option<Memory>> {
-        let path = self.file();
-        links::refuse(&self.folder)?;
+    /// The memory of a definition, whatever schedule it belongs to; `None` if there is none.
+    pub(super) fn read(data: &Path, name: &str) -> Result<Option<Self>> {
+        let path = Self::path(data, name);
+        links::refuse(&data.join(SCHEDULE))?;
         let text = match links::read(&path) {
             Err(error) if FileError::is_missing(&error) => return Ok(None),
             text => text?,
         };
-        let memory = (text.len() <= MOST_BYTES).then(|| serde_json::from_slice::<Memory>(&text).ok()).flatten();
+        let memory = (text.len() <= MAX_BYTES).then(|| serde_json::from_slice(&text).ok()).flatten();
         memory.map(Some).ok_or_else(|| {
             let path = path.display();
             Error::new(ErrorKind::Damaged, format!("`{path}` is damaged: it is not the memory of a scheduler"))
@@ -125,28 +124,15 @@ impl MemoryFile {
         })
     }
 
-    /// The state of a definition, if it belongs to a schedule.
-    pub(super) fn read_of(&self, schedule: &Schedule) -> Result<Option<Memory>> {
-        Ok(self.read()?.filter(|memory| memory.is_of(schedule)))
+    /// Writes it atomically.
+    pub(super) fn write(&self, data: &Path, name: &str) -> Result<()> {
+        let folder = data.join(SCHEDULE);
+        file::create_folders(&folder)?;
+        links::refuse(&folder)?;
+        let text = serde_json::to_vec_pretty(self).expect("a memory is text and numbers");
+        file::replace(&Self::path(data, name), &text)
     }
 
-    /// Writes the state atomically.
-    pub(super) fn write(&self, memory: &Memory) -> Result<()> {
-        file::create_folders(&self.folder)?;
-        links::refuse(&self.folder)?;
-        let text = serde_json::to_vec_pretty(memory).expect("a memory is text and numbers");
-        file::replace(&self.file(), &text)
-    }
-}
-
-/// An instant this far ahead was written by a clock that was wrong. The clocks of machines that share a project may differ by
-/// less.
-pub(super) const WRONG_CLOCK: TimeDelta = TimeDelta::minutes(10);
-
-/// How far back times are caught up with once a clock is right again.
-const CAUGHT_UP: TimeDelta = TimeDelta::days(1);
-
-impl Memory {
     /// The memory of a schedule that is first seen now.
     pub(super) fn new(schedule: &Schedule, now: DateTime<Utc>) -> Self {
         let (cron, timezone) = (schedule.cron.to_string(), schedule.timezone.to_string());
@@ -253,13 +239,70 @@ pub(super) fn deadline(schedule: &Schedule) -> TimeDelta {
     TimeDelta::from_std(schedule.deadline).unwrap_or(TimeDelta::MAX)
 }
 
+/// A run that starts within this of its time is on time, whatever the window for catching up.
+const ON_TIME: TimeDelta = TimeDelta::seconds(60);
+
+/// The longest wait before a retry.
+const MAX_WAIT: Duration = Duration::from_secs(15 * 60);
+
+/// Missed times are counted up to this.
+const MAX_MISSED: usize = 1000;
+
+/// The times of a schedule around an instant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// The time to run for now, if any: the newest one that is not done, unless it is too old.
+    pub due: Option<DateTime<Utc>>,
+    /// The number of earlier times that will not be run, up to a thousand.
+    pub missed: usize,
+    /// The next time.
+    pub next: Option<DateTime<Utc>>,
+}
+
+/// The newest time of a schedule, unless it is too old to be run.
+pub(super) fn newest_due(schedule: &Schedule, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    schedule.cron.last_until(now, schedule.timezone.0).filter(|newest| now - *newest <= window(schedule))
+}
+
+/// How long after its time a run may start.
+fn window(schedule: &Schedule) -> TimeDelta {
+    TimeDelta::from_std(schedule.catch_up).unwrap_or(TimeDelta::MAX).max(ON_TIME)
+}
+
+impl Times {
+    /// The times of a schedule, all of which are done up to `done`.
+    pub fn at(schedule: &Schedule, done: DateTime<Utc>, now: DateTime<Utc>) -> Self {
+        let zone = schedule.timezone.0;
+        let next = schedule.cron.next_after(now.max(done), zone);
+        let newest = schedule.cron.last_until(now, zone).filter(|newest| *newest > done);
+        let due = newest.filter(|newest| now - *newest <= window(schedule));
+        let open = newest.map_or(0, |_| {
+            let after = |time: &DateTime<Utc>| schedule.cron.next_after(*time, zone);
+            std::iter::successors(after(&done), after).take_while(|time| *time <= now).take(MAX_MISSED + 1).count()
+        });
+        Self { due, missed: open.saturating_sub(usize::from(due.is_some())).min(MAX_MISSED), next }
+    }
+}
+
+/// The next times of a schedule.
+pub fn upcoming(schedule: &Schedule, after: DateTime<Utc>) -> impl Iterator<Item = DateTime<Utc>> + use<'_> {
+    let next = |time: &DateTime<Utc>| schedule.cron.next_after(*time, schedule.timezone.0);
+    std::iter::successors(next(&after), next)
+}
+
+/// How long to wait after an attempt that failed for now, counted from one.
+fn backoff(schedule: &Schedule, attempt: u32) -> TimeDelta {
+    let wait = schedule.retry_after.saturating_mul(1 << attempt.saturating_sub(1).min(16));
+    TimeDelta::from_std(wait.min(MAX_WAIT.max(schedule.retry_after))).unwrap_or(TimeDelta::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use bellwether::definition::DefinitionFile;
     use bellwether::plan::{Plan, Schedule};
     use chrono::{DateTime, TimeDelta, Utc};
 
-    use super::{Decision, Memory};
+    use super::{Decision, Memory, Times, newest_due};
 
     fn schedule() -> Schedule {
         let text = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n\
@@ -318,5 +361,19 @@ mod tests {
         assert_eq!(interrupted.decide(&schedule, late), Decision::Run { due, attempts: 1, missed: 0 });
         // The next day's run takes its place.
         assert_eq!(interrupted.decide(&schedule, next), Decision::Run { due: next, attempts: 0, missed: 1 });
+    }
+
+    #[test]
+    fn without_catching_up_a_time_is_due_for_a_minute_whether_or_not_anything_is_remembered() {
+        let text = "source.service = \"demo\"\nsignals.sectors = [\"energy\"]\n\
+                    [schedule]\ncron = \"0 22 * * *\"\ncatch_up = \"0s\"\n";
+        let plan = Plan::of(DefinitionFile::new("it.toml".into(), text.to_owned()).unwrap()).unwrap();
+        let schedule = plan.schedule.unwrap();
+        let at = |text: &str| -> DateTime<Utc> { text.parse().unwrap() };
+        let due = at("2026-11-20T22:00:00Z");
+        for (now, expected) in [("2026-11-20T22:00:59Z", Some(due)), ("2026-11-20T22:01:01Z", None)] {
+            assert_eq!(newest_due(&schedule, at(now)), expected, "{now}");
+            assert_eq!(Times::at(&schedule, at("2026-11-19T22:00:00Z"), at(now)).due, expected, "{now}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! When what runs, and what became of it: schedules, records of runs, status, hooks and metrics.
 //!
 //! This is a door: it knows [`run`](bellwether::run), and only the command line and the Python package know it. [`execute`] is a run with its
-//! record, its journal and its hooks; a [`Scheduler`] executes each definition of a folder at its times; an [`Overview`]
+//! record, its journal and its hooks; a [`Scheduler`] executes each definition of a folder at its times; a [`StatusDocument`]
 //! says how they are doing. Four kinds of files in the data folder belong to this room:
 //!
 //! ```text
@@ -17,37 +17,29 @@
 //! published version tell whether a due time was run.
 
 mod basis;
-mod definitions;
-mod disk;
-mod document;
 mod event;
 mod execute;
-mod hooks;
 mod journal;
 mod listen;
 mod look;
 mod memory;
 pub mod metrics;
-mod obstacles;
 mod page;
 pub(crate) mod print;
 mod record;
 mod scheduler;
 mod status;
-mod times;
 mod turn;
 
 pub use bellwether::freshness::Age;
 pub use bellwether::net::listen::HostName;
-pub use disk::Disk;
-pub use document::StatusDocument;
 pub use event::{ScheduleEvent, Watcher};
 pub use execute::{Execution, execute, run_recorded};
 pub use journal::sealed_runs;
-pub use listen::{ListenOptions, Listening, listen};
-pub use look::{LookFault, LookRecord, Looks};
+pub use listen::{Listening, StatusSite, listen};
+pub use look::{LookFault, LookRecord};
+pub use memory::{Times, upcoming};
 pub use page::{Links, page};
 pub use record::{Fault, Outcome, PublishedRecord, RunRecord};
 pub use scheduler::{Scheduler, SchedulerOptions};
-pub use status::{Folders, Overview, Running, Status, Verdict, to_minute};
-pub use times::{Times, upcoming};
+pub use status::{Disk, Folders, Status, StatusDocument, Verdict, to_minute};

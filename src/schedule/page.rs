@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use bellwether::report::{Frame, Heading, Topic, figure, key, section, table};
+use bellwether::report::{Frame, Topic, figure, key, section, table};
 use bellwether::text::human::{bytes, count_of, group_digits, percent, took};
 use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 use maud::{Markup, html};
 use url::Url;
 
 use super::record::{Outcome, PublishedRecord, RunRecord};
-use super::status::{Overview, Status, Verdict, to_minute};
+use super::status::{Status, StatusDocument, Verdict, to_minute};
 
 /// The colors of states.
 const STATES: &str = include_str!("status.css");
@@ -61,48 +61,48 @@ impl Links<'_> {
 }
 
 /// Renders the status as HTML.
-pub fn page(overview: &Overview, links: Links<'_>) -> String {
+pub fn page(document: &StatusDocument, links: Links<'_>) -> String {
     let frame = Frame {
         title: "Status",
         kind: "status",
-        heading: &overview.heading(),
+        heading: &document.heading(),
         style: STATES,
         script: "",
         reload: Some(REFRESH),
         foot: "This page reloads itself every minute, and loads nothing else.",
     };
-    let definitions = overview.worst_first();
+    let definitions = document.worst_first();
     let main = html! {
         @if !definitions.is_empty() { (all(&definitions)) }
-        @for status in definitions { (definition(status, overview.now, links)) }
+        @for status in definitions { (definition(status, document.now, links)) }
     };
-    frame.page(&head(overview), &main)
+    frame.page(&head(document), &main)
 }
 
 fn fact(name: &str, value: &str) -> Markup {
     html! { div { dt { (name) } dd { (value) } } }
 }
 
-fn head(overview: &Overview) -> Markup {
-    let count = |verdict: Verdict| overview.definitions.iter().filter(|status| status.verdict == verdict).count();
+fn head(document: &StatusDocument) -> Markup {
+    let count = |verdict: Verdict| document.definitions.iter().filter(|status| status.verdict == verdict).count();
     html! {
-        p.lede { "As of " (to_minute(overview.now)) }
+        p.lede { "As of " (to_minute(document.now)) }
         dl.figures {
             @for verdict in Verdict::ALL {
                 @let class = if count(verdict) == 0 { "" } else { verdict.as_str() };
                 div { dt { (verdict.in_words()) } dd class=(class) { (group_digits(count(verdict) as u64)) } }
             }
-            (fact("on disk", &bytes(overview.disk.total())))
+            (fact("on disk", &bytes(document.disk.total())))
         }
         dl.origin {
-            @for (name, size) in overview.disk.parts() { (fact(name, &bytes(size))) }
-            @if let Some(free) = overview.free { (fact("free", &bytes(free))) }
-            @if let Some(look) = &overview.scheduler {
+            @for (name, size) in document.disk.parts() { (fact(name, &bytes(size))) }
+            @if let Some(free) = document.disk_free_bytes { (fact("free", &bytes(free))) }
+            @if let Some(look) = &document.scheduler {
                 @let (since, last) = (to_minute(look.running_since), to_minute(look.last_look));
                 (fact("scheduler", &format!("running since {since}, last look {last}")))
             }
         }
-        (reasons(Verdict::Unknown, &overview.reasons))
+        (reasons(Verdict::Unknown, &document.reasons))
     }
 }
 
@@ -127,7 +127,7 @@ fn ended(what: &str, reason: Option<String>) -> Markup {
 
 /// A table of all definitions, the worst first.
 fn all(definitions: &[&Status]) -> Markup {
-    let columns = ["Definition", "Status", "Newest", "Last run", "Next"].map(Heading::Text);
+    let heads = ["Definition", "Status", "Newest", "Last run", "Next"];
     let rows = definitions.iter().map(|status| {
         let last = status.runs.last().map(|run| (to_minute(run.started_at), worst(&[run.outcome]).1));
         vec![
@@ -138,14 +138,14 @@ fn all(definitions: &[&Status]) -> Markup {
             html! { span.whole { (status.next.map(to_minute).unwrap_or_default()) } },
         ]
     });
-    section(&Topic::new("definitions", "Definitions", "", Vec::new()), &table("wide", &columns, rows))
+    section(&Topic::new("definitions", "Definitions", "", Vec::new()), &table("wide", 5, &heads, rows))
 }
 
 fn newest(status: &Status) -> Markup {
     html! {
-        @if let Some(newest) = status.newest {
+        @if let Some(newest) = status.newest_date {
             span.whole { (newest.to_string()) }
-            @if let Some(age) = status.age { ", " (age.in_words()) }
+            @if let Some(age) = status.age() { ", " (age.in_words()) }
         }
     }
 }
@@ -154,7 +154,7 @@ fn newest(status: &Status) -> Markup {
 fn definition(status: &Status, now: DateTime<Utc>, links: Links<'_>) -> Markup {
     let since = now.date_naive() - Days::new(DAYS - 1);
     let runs: Vec<&RunRecord> = status.runs.iter().filter(|run| run.started_at.date_naive() >= since).collect();
-    let report = links.report(&status.name).filter(|_| status.rows[0].is_some());
+    let report = links.report(&status.name).filter(|_| status.rows.is_some());
     let topic = Topic {
         is_name: true,
         more: report.map(|report| ("Report", report)),
@@ -174,8 +174,8 @@ fn definition(status: &Status, now: DateTime<Utc>, links: Links<'_>) -> Markup {
 fn finding(status: &Status) -> String {
     let verdict = status.verdict.in_words();
     let verdict = format!("{}{}", verdict[..1].to_uppercase(), &verdict[1..]);
-    let age = status.age.map_or_else(String::new, |age| format!(" is {}", age.in_words()));
-    status.newest.map_or_else(|| verdict.clone(), |newest| format!("{verdict}: the newest date {newest}{age}"))
+    let age = status.age().map_or_else(String::new, |age| format!(" is {}", age.in_words()));
+    status.newest_date.map_or_else(|| verdict.clone(), |newest| format!("{verdict}: the newest date {newest}{age}"))
 }
 
 fn facts(status: &Status) -> Markup {
@@ -191,11 +191,11 @@ fn facts(status: &Status) -> Markup {
                     div { dt { (name) } dd { (ended(&to_minute(run.ended_at), run.reason())) } }
                 }
             }
-            @if let Some(running) = &status.running { (fact("Running", &running.to_string())) }
+            @if let Some(running) = status.running() { (fact("Running", &running)) }
             @if let Some(next) = status.next { (fact("Next", &to_minute(next))) }
-            @if let Some(rows) = status.rows[0] { (fact("Rows", &group_digits(rows))) }
-            @if let Some(tickers) = status.tickers[0] { (fact("Tickers", &group_digits(tickers))) }
-            (fact("Disk", &bytes(status.versions.1)))
+            @if let Some(rows) = status.rows { (fact("Rows", &group_digits(rows))) }
+            @if let Some(tickers) = status.tickers { (fact("Tickers", &group_digits(tickers))) }
+            (fact("Disk", &bytes(status.bytes)))
         }
     }
 }
@@ -253,13 +253,7 @@ fn list(runs: &[&RunRecord]) -> Markup {
     if runs.is_empty() {
         return html! { p.cut { "No runs in the last 90 days." } };
     }
-    let columns = [
-        Heading::Text("Started"),
-        Heading::Text("Outcome"),
-        Heading::Number("Rows"),
-        Heading::Number("Duration"),
-        Heading::Number("Rewritten"),
-    ];
+    let heads = ["Started", "Outcome", "Rows", "Duration", "Rewritten"];
     let rows = runs.iter().rev().take(LISTED).map(|run| {
         let published = run.published.as_ref();
         vec![
@@ -272,7 +266,7 @@ fn list(runs: &[&RunRecord]) -> Markup {
     });
     let left = runs.len().saturating_sub(LISTED) as u64;
     html! {
-        (table("wide", &columns, rows))
+        (table("wide", 2, &heads, rows))
         @if left > 0 { p.cut { (count_of(left, "earlier run is", "earlier runs are")) " not listed." } }
     }
 }

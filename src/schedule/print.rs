@@ -18,7 +18,7 @@ use bellwether::plan::{Plan, StoreUrl};
 use bellwether::text::escape::{escape, shell};
 
 use super::HostName;
-use super::definitions::{files, nothing_scheduled};
+use super::scheduler::{files, nothing_scheduled};
 use super::status::Folders;
 
 /// A platform that runs programs.

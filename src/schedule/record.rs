@@ -56,7 +56,7 @@ pub struct RunRecord {
     #[serde(default)]
     pub service: Option<String>,
     /// The time that it was scheduled for; none for a run that was started by hand.
-    #[serde(default, with = "optional")]
+    #[serde(default, serialize_with = "as_record::serialize_if_any")]
     #[schemars(with = "Option<String>")]
     pub due: Option<DateTime<Utc>>,
     /// When it started.
@@ -160,7 +160,7 @@ impl RunRecord {
 
     /// Adds that it failed.
     pub(super) fn fail(&mut self, error: &Error) {
-        let Fault { reasons, hint, exit_code } = Fault::of(error);
+        let Fault { reasons, hint, exit_code } = Fault::new(error);
         self.outcome = match error.kind() {
             ErrorKind::Busy | ErrorKind::Clock | ErrorKind::Temporary => Outcome::Later,
             ErrorKind::Interrupted => Outcome::Interrupted,
@@ -202,7 +202,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    pub(super) fn of(error: &Error) -> Self {
+    pub(super) fn new(error: &Error) -> Self {
         let (hint, exit_code) = (error.hint().map(without_keys), error.kind().exit_code());
         let reasons = std::iter::once(error.to_string()).chain(error.causes().map(ToString::to_string));
         Self { reasons: reasons.map(|reason| without_keys(&reason)).collect(), hint, exit_code }
@@ -213,29 +213,5 @@ impl Fault {
         let first_line =
             |text: &String| text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
         self.reasons.iter().map(first_line).collect::<Vec<_>>().join(": ")
-    }
-}
-
-/// An instant that may be missing.
-pub(super) mod optional {
-    use chrono::{DateTime, Utc};
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    use bellwether::time::as_record;
-
-    #[derive(Serialize, Deserialize)]
-    struct Instant(#[serde(with = "as_record")] DateTime<Utc>);
-
-    pub(in crate::schedule) fn serialize<S: Serializer>(
-        instant: &Option<DateTime<Utc>>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        instant.map(Instant).serialize(serializer)
-    }
-
-    pub(in crate::schedule) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<DateTime<Utc>>, D::Error> {
-        Ok(Option::<Instant>::deserialize(deserializer)?.map(|Instant(instant)| instant))
     }
 }

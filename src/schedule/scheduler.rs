@@ -10,12 +10,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::archive::Interrupted;
+use bellwether::definition::{self, DefinitionFile};
+use bellwether::disk::file::{self, FileError};
 use bellwether::error::{Error, Result};
 use bellwether::plan::{Plan, Schedule, StoreUrl};
 use bellwether::process::cancel::CancellationToken;
@@ -24,17 +26,14 @@ use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
-use super::definitions::{Definitions, FileChange};
 use super::event::{ScheduleEvent, Watcher};
 use super::execute::conclude;
 use super::journal;
-use super::look::{LookFile, Looks};
-use super::memory::{Decision, Memory, MemoryFile};
-use super::obstacles::{ObstacleKind, Obstacles, Subject};
+use super::look::{LookFile, LookRecord, Obstacles, Subject};
+use super::memory::{Decision, Memory, newest_due, upcoming};
 use super::record::{Fault, RunRecord};
-use super::times::{newest_due, upcoming};
 use super::turn::{Ended, Turn};
 
 /// How often to look at the clock and the files at least. A machine that slept, or a clock that was set, is noticed
@@ -68,49 +67,84 @@ pub struct SchedulerOptions {
 /// A scheduler.
 pub struct Scheduler {
     options: SchedulerOptions,
-    definitions: Definitions,
-    /// The state, as last read or written.
-    memories: BTreeMap<String, Memory>,
-    /// Definitions that are left alone until an instant.
-    paused: BTreeMap<String, DateTime<Utc>>,
-    running: FuturesUnordered<Pin<Box<dyn Future<Output = Ended>>>>,
-    names: BTreeSet<String>,
+    known: BTreeMap<String, KnownDefinition>,
+    running: FuturesUnordered<RunningTurn>,
     obstacles: Obstacles,
-    /// The state of new definitions that cannot be written.
-    unwritten: BTreeMap<String, Memory>,
-    /// The newest due time of a definition that was reported as not started.
-    not_started: BTreeMap<String, DateTime<Utc>>,
-    /// The due times that wait until fewer others run: they are not missed, however long that takes.
-    waiting: BTreeMap<String, DateTime<Utc>>,
-    looks: Arc<Looks>,
+    looks: watch::Sender<LookRecord>,
     look_file: LookFile,
 }
 
-/// A due definition.
-#[derive(Clone, Debug)]
-struct Due {
-    name: String,
-    due: DateTime<Utc>,
-    /// What is next of it.
-    decision: Decision,
+type RunningTurn = Pin<Box<dyn Future<Output = Ended>>>;
+
+/// A definition: its file, what that means, what ran and what is due.
+#[derive(Default)]
+struct KnownDefinition {
+    /// The content of the file; none if it cannot be read.
+    bytes: Option<Vec<u8>>,
+    /// None if it is broken.
+    plan: Option<Plan>,
+    /// The plan as it is now, or was when it was last valid.
+    last_plan: Option<Plan>,
+    /// The memory, as last read or written, or to be written.
+    memory: Option<Memory>,
+    /// Whether the file of the memory was read since the definition was changed, and says the same.
+    is_loaded: bool,
+    /// It is left alone until then.
+    paused: Option<DateTime<Utc>>,
+    is_running: bool,
+    /// The newest due time that was reported as not started.
+    not_started: Option<DateTime<Utc>>,
+    /// The due time that waits until fewer others run: it is not missed, however long that takes.
+    waiting: Option<DateTime<Utc>>,
+}
+
+impl KnownDefinition {
+    /// The schedule, if the definition has one and can be used.
+    fn schedule(&self) -> Option<&Schedule> {
+        self.plan.as_ref()?.schedule.as_ref()
+    }
+}
+
+/// What is due, oldest first, and when to look again.
+type Found = (Vec<(DateTime<Utc>, String, Decision)>, Option<DateTime<Utc>>);
+
+/// The files of definitions in a folder, by name. Whatever is in the place of one counts: a definition that cannot be read is
+/// broken, not absent.
+pub(super) fn files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    let mut files = BTreeMap::new();
+    for path in file::entries(folder)? {
+        if path.extension().is_some_and(|extension| extension == "toml")
+            && !file::is_hidden(&path)
+            && let Some(name) = path.file_stem().and_then(|name| name.to_str())
+        {
+            files.insert(name.to_owned(), path);
+        }
+    }
+    Ok(files)
+}
+
+/// That no definition in a folder has a schedule.
+pub(super) fn nothing_scheduled(folder: &Path) -> Error {
+    let what = format!("no definition in `{}` has a `[schedule]`", folder.display());
+    Error::usage(what, "add one, such as `cron = \"30 18 * * MON-FRI\"`")
+}
+
+fn plan(path: PathBuf, bytes: Vec<u8>) -> Result<Plan> {
+    let text = definition::text_of(&path, bytes)?;
+    let root = path.parent().and_then(Path::parent).unwrap_or(Path::new("")).to_owned();
+    Plan::of(DefinitionFile::new(path, text)?.of_file().below(&root))
 }
 
 impl Scheduler {
     /// A scheduler that has not looked at anything yet.
     pub fn new(options: SchedulerOptions) -> Self {
         Self {
-            definitions: Definitions::of(options.definitions.clone()),
-            looks: Arc::new(Looks::new(options.clock.now())),
-            look_file: LookFile::default(),
-            obstacles: Obstacles::new(Arc::clone(&options.watcher)),
-            unwritten: BTreeMap::new(),
-            not_started: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            options,
-            memories: BTreeMap::new(),
-            paused: BTreeMap::new(),
+            known: BTreeMap::new(),
             running: FuturesUnordered::new(),
-            names: BTreeSet::new(),
+            obstacles: Obstacles::new(Arc::clone(&options.watcher)),
+            looks: watch::Sender::new(LookRecord::new(options.clock.now())),
+            look_file: LookFile::default(),
+            options,
         }
     }
 
@@ -131,11 +165,11 @@ impl Scheduler {
                 Ok((due, _)) => (due, None),
                 Err(error) => {
                     // The caller reports it.
-                    self.obstacles.note(Subject::Look, ObstacleKind::State, &error);
+                    self.obstacles.note(Subject::Look, false, &error);
                     (Vec::new(), Some(error))
                 }
             };
-            let due = due.into_iter().filter(|due| !tried.contains(&due.name)).collect();
+            let due = due.into_iter().filter(|(_, name, _)| !tried.contains(name)).collect();
             tried.extend(self.start(due));
             self.note_look();
             match self.running.next().await {
@@ -161,13 +195,13 @@ impl Scheduler {
         let mut found = Some(self.look()?);
         let stop = self.options.stop.clone();
         while !stop.is_cancelled() {
-            let (due, wake) = match found.take() {
-                Some(found) => found,
-                None => self.look_again(),
-            };
+            let (due, wake) = found.take().unwrap_or_else(|| self.look_again());
             self.start(due);
             self.note_look();
-            self.keep_look();
+            match self.look_file.keep(&self.options.data, &self.looks.borrow()) {
+                Ok(()) => self.obstacles.clear(&Subject::Record),
+                Err(error) => self.obstacles.report(Subject::Record, &error),
+            }
             let now = self.options.clock.now();
             let wait = wake.map_or(LOOK_EVERY, |wake| (wake - now).to_std().unwrap_or_default().min(LOOK_EVERY));
             let is_idle = self.running.is_empty();
@@ -192,29 +226,29 @@ impl Scheduler {
     }
 
     /// Its looks, as they are made.
-    pub fn looks(&self) -> Arc<Looks> {
-        Arc::clone(&self.looks)
+    pub fn looks(&self) -> watch::Receiver<LookRecord> {
+        self.looks.subscribe()
     }
 
     /// When something is due next, as far as is known; `None` if nothing is.
     pub fn next(&self) -> Option<DateTime<Utc>> {
         let now = self.options.clock.now();
-        let wake = |plan: &Plan| match self.memories.get(&plan.name)?.decide(plan.schedule.as_ref()?, now) {
+        let wake = |known: &KnownDefinition| match known.memory.as_ref()?.decide(known.schedule()?, now) {
             Decision::Wait(at) => at,
             _ => Some(now),
         };
-        self.definitions.plans().filter_map(wake).min()
+        self.known.values().filter_map(wake).min()
     }
 
     /// Looks again. The folder may be on a disk that is away for a moment.
-    fn look_again(&mut self) -> (Vec<Due>, Option<DateTime<Utc>>) {
+    fn look_again(&mut self) -> Found {
         match self.look() {
             Ok(found) => {
-                self.obstacles.clear(&Subject::Look, ObstacleKind::State);
+                self.obstacles.clear(&Subject::Look);
                 found
             }
             Err(error) => {
-                self.obstacles.report(Subject::Look, ObstacleKind::State, &error);
+                self.obstacles.report(Subject::Look, &error);
                 (Vec::new(), None)
             }
         }
@@ -222,147 +256,141 @@ impl Scheduler {
 
     /// Takes note of a look.
     fn note_look(&self) {
-        self.looks.add(self.obstacles.faults(), self.options.clock.now());
+        let (faults, now) = (self.obstacles.faults(), self.options.clock.now());
+        self.looks.send_modify(|look| look.add(faults, now));
     }
 
-    /// Keeps the last look for others to see.
-    fn keep_look(&mut self) {
-        match self.look_file.keep(&self.options.data, &self.looks.last()) {
-            Ok(()) => self.obstacles.clear(&Subject::Record, ObstacleKind::State),
-            Err(error) => self.obstacles.report(Subject::Record, ObstacleKind::State, &error),
-        }
-    }
-
-    /// Reads changed definitions. Returns what is due, oldest first, and when to look again.
-    fn look(&mut self) -> Result<(Vec<Due>, Option<DateTime<Utc>>)> {
+    /// Reads changed definitions, and finds what is due.
+    fn look(&mut self) -> Result<Found> {
         let now = self.options.clock.now();
-        for change in self.definitions.refresh()? {
-            self.apply_change(change, now);
-        }
-        let broken: Vec<String> = self.definitions.broken_names().map(ToOwned::to_owned).collect();
+        self.refresh(now)?;
+        let is_broken = |known: &KnownDefinition| known.plan.is_none();
+        let broken: Vec<String> =
+            self.known.iter().filter(|(_, known)| is_broken(known)).map(|(name, _)| name.clone()).collect();
         broken.iter().for_each(|name| self.note_not_started(name, now));
-        // An invalid definition may have one, and is reported itself.
-        if broken.is_empty() {
-            self.definitions.check_scheduled()?;
+        let scheduled: Vec<String> =
+            self.known.iter().filter(|(_, known)| known.schedule().is_some()).map(|(name, _)| name.clone()).collect();
+        // An invalid definition may have a schedule, and is reported itself.
+        if broken.is_empty() && scheduled.is_empty() {
+            return Err(nothing_scheduled(&self.options.definitions));
         }
         let (mut due, mut wake) = (Vec::new(), None);
-        let mut wake_at = |at: DateTime<Utc>| wake = Some(wake.map_or(at, |wake: DateTime<Utc>| wake.min(at)));
-        let plans: Vec<(String, Schedule)> =
-            self.definitions.plans().filter_map(|plan| Some((plan.name.clone(), plan.schedule.clone()?))).collect();
-        for (name, schedule) in plans {
-            if self.names.contains(&name) {
-                continue;
-            }
-            match self.paused.get(&name) {
-                Some(until) if *until > now && *until - now <= LOOK_AGAIN => {
-                    wake_at(*until);
-                    continue;
-                }
-                _ => drop(self.paused.remove(&name)),
-            }
-            let Some(memory) = self.memory(&name, &schedule, now) else { continue };
-            match memory.decide(&schedule, now) {
-                Decision::Wait(at) => at.into_iter().for_each(&mut wake_at),
-                decision @ Decision::Run { due: at, .. } => due.push(Due { name, due: at, decision }),
-                decision @ (Decision::Skip { .. } | Decision::GiveUp { .. }) => {
-                    due.push(Due { name, due: now, decision });
-                }
+        for name in scheduled {
+            match self.decide(&name, now) {
+                None => {}
+                Some(Decision::Wait(at)) => wake = wake.into_iter().chain(at).min(),
+                Some(decision @ Decision::Run { due: at, .. }) => due.push((at, name, decision)),
+                Some(decision @ (Decision::Skip { .. } | Decision::GiveUp { .. })) => due.push((now, name, decision)),
             }
         }
-        due.sort_by(|one, other| (one.due, &one.name).cmp(&(other.due, &other.name)));
+        due.sort();
         Ok((due, wake))
     }
 
-    fn apply_change(&mut self, change: FileChange, now: DateTime<Utc>) {
+    /// Reads what has changed in the folder of definitions.
+    fn refresh(&mut self, now: DateTime<Utc>) -> Result<()> {
+        let files = files(&self.options.definitions)?;
         let watcher = Arc::clone(&self.options.watcher);
-        match change {
-            FileChange::Read(name) => {
-                let was_known = self.memories.remove(&name).is_some();
-                self.paused.remove(&name);
-                self.waiting.remove(&name);
-                for kind in [ObstacleKind::State, ObstacleKind::Invalid] {
-                    self.obstacles.clear(&Subject::Definition(name.clone()), kind);
-                }
-                let schedule = self.definitions.plan(&name).and_then(|plan| plan.schedule.clone());
-                match schedule {
-                    Some(schedule) => {
+        for (name, known) in self.known.extract_if(.., |name, _| !files.contains_key(name)) {
+            self.obstacles.forget(&name);
+            if known.memory.is_some() {
+                watcher.watch(&ScheduleEvent::Unscheduled { definition: &name });
+            }
+        }
+        for (name, path) in files {
+            let read = definition::read(&path).map_err(FileError::read(&path));
+            let bytes = read.as_ref().ok().cloned();
+            if self.known.get(&name).is_some_and(|known| known.bytes == bytes) {
+                continue;
+            }
+            let known = self.known.entry(name.clone()).or_default();
+            known.bytes = bytes;
+            match read.and_then(|bytes| plan(path, bytes)) {
+                Ok(plan) => {
+                    let schedule = plan.schedule.clone();
+                    let was_scheduled = known.memory.is_some();
+                    known.memory.take_if(|memory| !schedule.as_ref().is_some_and(|schedule| memory.is_of(schedule)));
+                    (known.is_loaded, known.paused, known.waiting) = (false, None, None);
+                    (known.last_plan, known.plan) = (Some(plan.clone()), Some(plan));
+                    self.obstacles.clear_all(&Subject::Definition(name.clone()));
+                    if let Some(schedule) = schedule {
                         let next = upcoming(&schedule, now).next();
                         watcher.watch(&ScheduleEvent::Scheduled { definition: &name, next });
+                    } else if was_scheduled {
+                        watcher.watch(&ScheduleEvent::Unscheduled { definition: &name });
                     }
-                    None if was_known => watcher.watch(&ScheduleEvent::Unscheduled { definition: &name }),
-                    None => {}
                 }
-            }
-            FileChange::Removed(name) => {
-                self.obstacles.forget(&name);
-                self.waiting.remove(&name);
-                if self.memories.remove(&name).is_some() {
-                    watcher.watch(&ScheduleEvent::Unscheduled { definition: &name });
+                Err(error) => {
+                    known.plan = None;
+                    if self.obstacles.note(Subject::Definition(name.clone()), true, &error) {
+                        watcher.watch(&ScheduleEvent::Broken { definition: &name, error: &error });
+                    }
                 }
-            }
-            FileChange::Broken(name, error) => {
-                self.obstacles.report(Subject::Definition(name), ObstacleKind::Invalid, &error);
             }
         }
+        Ok(())
     }
 
-    /// The state of a definition; a new one if there is none.
-    fn memory(&mut self, name: &str, schedule: &Schedule, now: DateTime<Utc>) -> Option<&Memory> {
-        if !self.memories.contains_key(name) {
-            let place = MemoryFile::of(&self.options.data, name);
-            let unwritten = &mut self.unwritten;
-            let new = || {
-                // It is first seen now, even if that can be written later only.
-                let memory = unwritten.remove(name).filter(|memory| memory.is_of(schedule));
-                let memory = memory.unwrap_or_else(|| Memory::new(schedule, now));
-                let written = place.write(&memory);
-                written.inspect_err(|_| drop(unwritten.insert(name.to_owned(), memory.clone()))).map(|()| memory)
-            };
-            match place.read_of(schedule).and_then(|memory| memory.map_or_else(new, Ok)) {
-                Ok(memory) => {
-                    let memory = memory.mend(schedule, now, name);
-                    self.obstacles.clear(&Subject::Definition(name.to_owned()), ObstacleKind::State);
-                    self.memories.insert(name.to_owned(), memory);
+    /// What to do about a definition; `None` if it is running, or its memory cannot be read or written.
+    fn decide(&mut self, name: &str, now: DateTime<Utc>) -> Option<Decision> {
+        let known = self.known.get_mut(name)?;
+        if known.is_running {
+            return None;
+        }
+        known.paused.take_if(|until| *until <= now || *until - now > LOOK_AGAIN);
+        if known.paused.is_some() {
+            return Some(Decision::Wait(known.paused));
+        }
+        if !known.is_loaded {
+            match known.load(&self.options.data, name, now) {
+                Ok(()) => self.obstacles.clear(&Subject::Definition(name.to_owned())),
+                Err(error) => {
+                    self.pause(name, &error, now);
+                    return None;
                 }
-                Err(error) => self.pause(name, &error, now),
             }
         }
+        let known = self.known.get_mut(name)?;
+        let schedule = known.plan.as_ref()?.schedule.as_ref()?;
         // The clock may have been set since it was read.
-        let memory = self.memories.get_mut(name)?;
-        *memory = memory.clone().mend(schedule, now, name);
-        Some(memory)
+        let memory = known.memory.take()?.mend(schedule, now, name);
+        Some(known.memory.insert(memory).decide(schedule, now))
     }
 
     /// Leaves a definition alone for a while.
     fn pause(&mut self, name: &str, error: &Error, now: DateTime<Utc>) {
-        self.obstacles.report(Subject::Definition(name.to_owned()), ObstacleKind::State, error);
+        self.obstacles.report(Subject::Definition(name.to_owned()), error);
         self.note_not_started(name, now);
-        self.paused.insert(name.to_owned(), now + LOOK_AGAIN);
+        self.wait_a_while(name, now);
+    }
+
+    fn wait_a_while(&mut self, name: &str, now: DateTime<Utc>) {
+        if let Some(known) = self.known.get_mut(name) {
+            known.paused = Some(now + LOOK_AGAIN);
+        }
     }
 
     /// If a definition was due and cannot be started, that is a failure: once for each due time.
     fn note_not_started(&mut self, name: &str, now: DateTime<Utc>) {
-        let Some(fault) = self.obstacles.of(name) else { return };
-        let schedule = self.definitions.plan(name).and_then(|plan| plan.schedule.as_ref());
-        let due = match (self.memories.get(name).or_else(|| self.unwritten.get(name)), schedule) {
+        let options = self.options(name);
+        let (Some(known), Some(fault)) = (self.known.get_mut(name), self.obstacles.fault(name)) else { return };
+        let due = match (&known.memory, known.schedule()) {
             (Some(memory), _) => memory.newest_open(now),
             // What is done cannot be read: the journal knows as well.
             (None, Some(schedule)) => newest_due(schedule, now),
             (None, None) => {
-                let memory = MemoryFile::of(&self.options.data, name).read();
+                let memory = Memory::read(&options.data, name);
                 memory.ok().flatten().and_then(|memory| memory.newest_open(now))
             }
         };
-        let Some(due) = due.filter(|due| self.not_started.get(name).is_none_or(|before| before < due)) else { return };
-        self.not_started.insert(name.to_owned(), due);
-        if self.names.contains(name) || journal::read(&self.options.data, name).is_ok_and(|journal| journal.covers(due))
-        {
+        let Some(due) = due.filter(|due| known.not_started.is_none_or(|before| before < *due)) else { return };
+        known.not_started = Some(due);
+        if known.is_running || journal::read(&options.data, name).is_ok_and(|journal| journal.covers(due)) {
             return;
         }
+        known.is_running = true;
         let record = RunRecord::not_started(name, due, now, fault);
-        let (options, watcher) = (self.options(name), Arc::clone(&self.options.watcher));
-        let (name, plan) = (name.to_owned(), self.definitions.last_plan(name).cloned());
-        self.names.insert(name.clone());
+        let (name, plan, watcher) = (name.to_owned(), known.last_plan.clone(), Arc::clone(&self.options.watcher));
         self.running.push(Box::pin(async move {
             watcher.watch(&ScheduleEvent::NotStarted { record: &record });
             let error = match plan {
@@ -375,12 +403,12 @@ impl Scheduler {
 
     /// Starts as many due definitions as may run at once. Returns those that were tried; of one that gave up a run, the next
     /// one is still to come.
-    fn start(&mut self, due: Vec<Due>) -> Vec<String> {
+    fn start(&mut self, due: Vec<(DateTime<Utc>, String, Decision)>) -> Vec<String> {
         let mut tried = Vec::new();
-        for Due { name, decision, .. } in due {
+        for (_, name, decision) in due {
             if self.running.len() >= self.options.jobs.get() || self.options.stop.is_cancelled() {
-                if let Decision::Run { due, .. } = decision {
-                    self.waiting.insert(name, due);
+                if let (Decision::Run { due, .. }, Some(known)) = (decision, self.known.get_mut(&name)) {
+                    known.waiting = Some(due);
                 }
                 continue;
             }
@@ -389,12 +417,9 @@ impl Scheduler {
             }
             let now = self.options.clock.now();
             match self.begin(&name, now) {
-                Ok(Some(run)) => {
-                    self.names.insert(name);
-                    self.running.push(run);
-                }
+                Ok(Some(run)) => self.running.push(run),
                 // Another scheduler runs it, or nothing is left to do.
-                Ok(None) => self.obstacles.clear(&Subject::Definition(name), ObstacleKind::State),
+                Ok(None) => self.obstacles.clear(&Subject::Definition(name)),
                 Err(error) => self.pause(&name, &error, now),
             }
         }
@@ -402,34 +427,32 @@ impl Scheduler {
     }
 
     /// Starts the due run of a definition, if it is still due once this scheduler has its lock.
-    fn begin(&mut self, name: &str, now: DateTime<Utc>) -> Result<Option<Pin<Box<dyn Future<Output = Ended>>>>> {
-        let Some(plan) = self.definitions.plan(name).cloned() else { return Ok(None) };
-        let Some(schedule) = plan.schedule.clone() else { return Ok(None) };
-        let place = MemoryFile::of(&self.options.data, name);
-        let Some(lock) = place.lock(now)? else {
-            self.paused.insert(name.to_owned(), now + LOOK_AGAIN);
+    fn begin(&mut self, name: &str, now: DateTime<Utc>) -> Result<Option<RunningTurn>> {
+        let options = self.options(name);
+        let Some(lock) = Memory::lock(&options.data, name, now)? else {
+            self.wait_a_while(name, now);
             return Ok(None);
         };
+        let Some(known) = self.known.get_mut(name) else { return Ok(None) };
+        let Some(plan) = known.plan.clone() else { return Ok(None) };
+        let Some(schedule) = plan.schedule.clone() else { return Ok(None) };
         // Another scheduler may have been faster. What could not be written is still known here.
-        let mend = |memory: Memory| memory.mend(&schedule, now, name);
-        let cached = self.memories.get(name).cloned().map(mend);
-        let stored = place.read_of(&schedule)?.map(mend);
-        let newer = |one: Memory, other: Memory| if other.done > one.done { other } else { one };
-        let memory = match (stored, cached) {
-            (Some(stored), Some(cached)) => newer(stored, cached),
-            (one, other) => one.or(other).unwrap_or_else(|| Memory::new(&schedule, now)),
-        };
-        let watcher = Arc::clone(&self.options.watcher);
-        let mut turn = Turn { plan, schedule, place, memory, options: self.options(name), watcher, _lock: lock };
-        let decision = match (turn.memory.decide(&turn.schedule, now), self.waiting.remove(name)) {
-            (Decision::Skip { missed }, Some(due)) if due > turn.memory.done => {
+        let stored = Memory::read(&options.data, name)?.filter(|memory| memory.is_of(&schedule));
+        let both = stored.into_iter().chain(known.memory.clone()).map(|memory| memory.mend(&schedule, now, name));
+        let memory = both.reduce(|stored, own| if own.done > stored.done { own } else { stored });
+        let memory = memory.unwrap_or_else(|| Memory::new(&schedule, now));
+        let decision = match (memory.decide(&schedule, now), known.waiting.take()) {
+            (Decision::Skip { missed }, Some(due)) if due > memory.done => {
                 Decision::Run { due, attempts: 0, missed: missed.saturating_sub(1) }
             }
             (decision, _) => decision,
         };
-        let run = turn.settle(decision, now)?;
-        self.memories.insert(name.to_owned(), turn.memory.clone());
-        Ok(run.map(|task| Box::pin(turn.perform(task)) as Pin<Box<dyn Future<Output = Ended>>>))
+        let watcher = Arc::clone(&self.options.watcher);
+        let mut turn = Turn { plan, schedule, memory, options, watcher, _lock: lock };
+        let settled = turn.settle(decision, now)?;
+        known.memory = Some(turn.memory.clone());
+        known.is_running = settled.is_some();
+        Ok(settled.map(|(due, attempts)| Box::pin(turn.perform(due, attempts)) as RunningTurn))
     }
 
     fn options(&self, name: &str) -> Options {
@@ -449,22 +472,33 @@ impl Scheduler {
 
     fn record_end(&mut self, ended: Ended) -> Option<RunRecord> {
         let Ended { name, memory, record, error } = ended;
-        self.names.remove(&name);
-        let subject = Subject::Definition(name.clone());
-        match error {
-            Some(error) => self.obstacles.report(subject, ObstacleKind::State, &error),
-            None if memory.is_some() => self.obstacles.clear(&subject, ObstacleKind::State),
+        match &error {
+            Some(error) => self.obstacles.report(Subject::Definition(name.clone()), error),
+            None if memory.is_some() => self.obstacles.clear(&Subject::Definition(name.clone())),
             // What kept it from being started is as it was.
             None => {}
         }
-        let Some(memory) = memory else { return record };
-        // The definition may have been changed meanwhile: then it is as new.
-        let schedule = self.definitions.plan(&name).and_then(|plan| plan.schedule.as_ref());
-        if schedule.is_some_and(|schedule| memory.is_of(schedule)) {
-            self.memories.insert(name, memory);
-        } else {
-            self.memories.remove(&name);
+        if let Some(known) = self.known.get_mut(&name) {
+            known.is_running = false;
+            if memory.is_some() {
+                // The definition may have been changed meanwhile: then it is as new.
+                known.memory = memory.filter(|memory| known.schedule().is_some_and(|schedule| memory.is_of(schedule)));
+                known.is_loaded = known.memory.is_some();
+            }
         }
         record
+    }
+}
+
+impl KnownDefinition {
+    /// Reads the memory. A definition that has none is first seen now, even if that can be written later only.
+    fn load(&mut self, data: &Path, name: &str, now: DateTime<Utc>) -> Result<()> {
+        let Some(schedule) = self.schedule().cloned() else { return Ok(()) };
+        match Memory::read(data, name)?.filter(|memory| memory.is_of(&schedule)) {
+            Some(memory) => self.memory = Some(memory),
+            None => self.memory.get_or_insert_with(|| Memory::new(&schedule, now)).write(data, name)?,
+        }
+        self.is_loaded = true;
+        Ok(())
     }
 }

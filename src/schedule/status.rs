@@ -3,34 +3,32 @@
 //! Everything comes from files: the published versions, the seals of the archive, the journal of runs and what schedulers
 //! remember and saw. What they do not say is not assumed: without them a definition is unknown. Asking changes nothing.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use bellwether::archive::{Archive, Seal};
+use bellwether::archive::Seal;
 use bellwether::definition::{ChangedKey, changed_keys};
 use bellwether::disk::footprint::{free_space, size};
-use bellwether::disk::lock::Holder;
 use bellwether::error::{ErrorKind, Result};
-use bellwether::export::{ListedVersion, VersionKind};
+use bellwether::export::VersionKind;
 use bellwether::facts::Facts;
 use bellwether::freshness::{Age, days_ahead, today};
 use bellwether::plan::{DayCount, Days, Plan, Schedule};
 use bellwether::run::{Prunable, PruneOptions, kept_versions};
 use bellwether::text::human::{count_of, group_digits};
-use bellwether::time::Clock;
+use bellwether::time::{Clock, as_record};
 use chrono::{DateTime, NaiveDate, Timelike, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::basis::{Archives, Basis};
-use super::definitions::files;
-use super::disk::Disk;
+use super::basis::{Archives, Basis, OpenArchive, open_archives};
 use super::journal::{Counts, Journal};
 use super::look::{LookRecord, last_look};
-use super::memory::{WRONG_CLOCK, deadline};
+use super::memory::{WRONG_CLOCK, deadline, upcoming};
 use super::record::{Fault, Outcome, RunRecord};
-use super::times::upcoming;
+use super::scheduler::files;
+
+/// Version of the JSON form. New members and new values of enumerations do not change it.
+const VERSION: u32 = 1;
 
 /// The age that data may have if the definition sets no `max_age`.
 const DEFAULT_MAX_AGE: DayCount = DayCount::Trading(Days::new(2));
@@ -87,29 +85,50 @@ impl Verdict {
     }
 }
 
-/// The status of some definitions.
-#[derive(Clone, Debug)]
-pub struct Overview {
-    /// When it was taken.
+/// Bytes by what they are for. A file with several names counts once.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct Disk {
+    /// The archive, with unfinished runs.
+    archive: u64,
+    /// The datasets: versions and ad hoc builds.
+    datasets: u64,
+    /// Bodies and rejected records that were kept for the vendor.
+    evidence: u64,
+    /// Reports that were asked for.
+    reports: u64,
+    /// Journals, and what schedulers remember.
+    records: u64,
+}
+
+/// How some definitions are doing.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct StatusDocument {
+    /// The version of the shape.
+    version: u32,
+    /// When the status was taken.
+    #[serde(with = "as_record")]
+    #[schemars(with = "String")]
     pub now: DateTime<Utc>,
-    /// Why it is unknown how the project is doing, a sentence each.
+    /// The worst verdict: `failing`, then `stale`, then `unknown`; also `unknown` without definitions. `not_run` counts only if
+    /// the definition was asked for by name, or if none was ever run.
+    pub verdict: Verdict,
+    /// Why it is unknown how the project is doing, a sentence each: no definitions, or a scheduler that does not work.
     pub reasons: Vec<String>,
     /// The definitions, by name.
     pub definitions: Vec<Status>,
-    /// Whether they were asked for by name.
-    pub are_named: bool,
-    /// What the scheduler last saw; none if none is running.
+    /// The scheduler that is running, if one is.
     pub scheduler: Option<LookRecord>,
-    /// What takes the room.
+    /// The bytes of the project's folders, by what they are for.
     pub disk: Disk,
-    /// The free space of the disk with the data; none if the system does not report it.
-    pub free: Option<u64>,
-    /// The bytes that `bellwether prune` would free; `None` if that is unknown.
-    pub prunable: Option<u64>,
+    /// The bytes that are free on the disk with the data.
+    pub disk_free_bytes: Option<u64>,
+    /// The bytes that `prune` would free.
+    pub prunable_bytes: Option<u64>,
 }
 
-/// The status of a definition.
-#[derive(Clone, Debug)]
+/// How a definition is doing.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Definition")]
 pub struct Status {
     /// Its name.
     pub name: String,
@@ -117,89 +136,147 @@ pub struct Status {
     pub description: Option<String>,
     /// How it is doing.
     pub verdict: Verdict,
-    /// Why, a line each; empty if it is fresh.
+    /// Why, a sentence each; empty if it is fresh.
     pub reasons: Vec<String>,
-    /// What changed in the definition since the latest version.
+    /// What changed in the definition since the latest version, key by key.
     pub changed: Vec<ChangedKey>,
     /// The newest date of the dataset.
-    pub newest: Option<NaiveDate>,
-    /// How old that is.
-    pub age: Option<Age>,
-    /// How old it may be.
+    #[schemars(with = "Option<String>")]
+    pub newest_date: Option<NaiveDate>,
+    /// The age of that date in trading days.
+    pub age_trading_days: Option<u32>,
+    /// The age of that date in calendar days.
+    pub age_days: Option<u32>,
+    /// How old it may be: `2 trading days`, `3d`.
+    #[schemars(with = "Option<String>")]
     pub max_age: Option<DayCount>,
     /// When the archive was last fetched for it.
+    #[serde(serialize_with = "as_record::serialize_if_any")]
+    #[schemars(with = "Option<String>")]
     pub fetched_at: Option<DateTime<Utc>>,
     /// Whether that run was sealed in part.
     pub in_part: bool,
-    /// When it is due next, or tried again; none if it has no schedule.
+    /// The last run that published a version.
+    pub last_success: Option<RunRecord>,
+    /// The last run that failed.
+    pub last_failure: Option<RunRecord>,
+    /// The last run that ended with a temporary failure.
+    pub last_later: Option<RunRecord>,
+    /// How many runs in a row have not succeeded, up to the last one.
+    pub consecutive_failures: usize,
+    /// Whether a run is in progress.
+    pub is_running: bool,
+    /// Since when it is.
+    #[serde(serialize_with = "as_record::serialize_if_any")]
+    #[schemars(with = "Option<String>")]
+    pub running_since: Option<DateTime<Utc>>,
+    /// The process of that run, for people.
+    #[serde(skip)]
+    pub running_by: Option<String>,
+    /// When it is due next, or tried again.
+    #[serde(serialize_with = "as_record::serialize_if_any")]
+    #[schemars(with = "Option<String>")]
     pub next: Option<DateTime<Utc>>,
-    /// A run that is in progress.
-    pub running: Option<Running>,
     /// The due time whose run has not begun by its deadline.
+    #[serde(serialize_with = "as_record::serialize_if_any")]
+    #[schemars(with = "Option<String>")]
     pub overdue: Option<DateTime<Utc>>,
-    /// The rows of the latest version, and of the one before.
-    pub rows: [Option<u64>; 2],
-    /// The tickers of the latest version, and of the run before.
-    pub tickers: [Option<u64>; 2],
-    /// The number of versions, and the bytes of the dataset's folder.
-    pub versions: (usize, u64),
+    /// The rows of the latest version.
+    pub rows: Option<u64>,
+    /// The rows of the version before.
+    pub rows_before: Option<u64>,
+    /// The tickers of the latest version.
+    pub tickers: Option<u64>,
+    /// The tickers of the run before.
+    pub tickers_before: Option<u64>,
+    /// The number of versions.
+    pub versions: usize,
+    /// The bytes of the dataset's folder.
+    pub bytes: u64,
     /// Its runs, oldest first.
+    #[serde(skip)]
     pub runs: Vec<RunRecord>,
     /// How many runs ended in which way; none if the journal cannot be read.
+    #[serde(skip)]
     pub(super) counts: Option<Counts>,
 }
 
-/// A run that is in progress.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Running {
-    /// Since when; none if it has not said so yet.
-    pub since: Option<DateTime<Utc>>,
-    /// Its process, for people.
-    pub by: Option<String>,
+impl Disk {
+    fn measure(data: &Path, archive: &Path) -> Self {
+        let bytes = |name: &str| size(&data.join(name));
+        Self {
+            archive: size(archive),
+            datasets: bytes("datasets"),
+            evidence: bytes("evidence"),
+            reports: bytes("reports"),
+            records: bytes("journal") + bytes("schedule"),
+        }
+    }
+
+    /// Each part with its name.
+    pub fn parts(&self) -> [(&'static str, u64); 5] {
+        let Self { archive, datasets, evidence, reports, records } = *self;
+        [
+            ("archive", archive),
+            ("datasets", datasets),
+            ("evidence", evidence),
+            ("reports", reports),
+            ("records", records),
+        ]
+    }
+
+    /// The sum.
+    pub fn total(&self) -> u64 {
+        self.parts().iter().map(|(_, bytes)| bytes).sum()
+    }
 }
 
 /// What all definitions share.
 struct Shared<'a> {
     folders: &'a Folders,
     archives: Archives,
-    scheduler: Option<LookRecord>,
+    scheduler: Option<&'a LookRecord>,
     now: DateTime<Utc>,
 }
 
-impl Overview {
+impl StatusDocument {
     /// The status of some definitions, or of all. `scheduler` is what the scheduler of this process saw; without it, what
     /// another one wrote.
     ///
     /// # Errors
     ///
     /// If a definition does not exist.
-    pub fn of(folders: &Folders, names: &[String], scheduler: Option<LookRecord>, now: DateTime<Utc>) -> Result<Self> {
+    pub fn read(
+        folders: &Folders,
+        names: &[String],
+        scheduler: Option<LookRecord>,
+        now: DateTime<Utc>,
+    ) -> Result<Self> {
         let mut reasons = Vec::new();
         let scheduler = scheduler.or_else(|| {
             last_look(&folders.data).unwrap_or_else(|error| {
-                reasons.push(Fault::of(&error).reason());
+                reasons.push(Fault::new(&error).reason());
                 None
             })
         });
         reasons.extend(scheduler.iter().flat_map(|look| look.reasons(now)));
-        let shared = Shared { folders, archives: Archives::open(&folders.archive), scheduler, now };
-        let definitions = if names.is_empty() {
-            let all = files(&folders.definitions).map(BTreeMap::into_keys);
-            let all: Vec<String> = all.map_or_else(
-                |error| {
-                    reasons.push(Fault::of(&error).reason());
-                    Vec::new()
-                },
-                Iterator::collect,
-            );
-            all.iter().map(|name| shared.status(name, shared.plan(name))).collect()
-        } else {
-            let of = |name: &String| match shared.plan(name) {
-                Err(error) if error.kind() == ErrorKind::NoDefinition => Err(error),
-                plan => Ok(shared.status(name, plan)),
-            };
-            names.iter().map(of).collect::<Result<Vec<_>>>()?
+        let shared = Shared { folders, archives: open_archives(&folders.archive), scheduler: scheduler.as_ref(), now };
+        let all = if names.is_empty() { files(&folders.definitions) } else { Ok(Default::default()) };
+        let all: Vec<String> = match all {
+            Ok(files) => files.into_keys().collect(),
+            Err(error) => {
+                reasons.push(Fault::new(&error).reason());
+                Vec::new()
+            }
         };
+        let mut definitions = Vec::new();
+        for name in names.iter().chain(&all) {
+            let plan = bellwether::definition::find(name, &folders.definitions).and_then(Plan::of);
+            match plan {
+                Err(error) if error.kind() == ErrorKind::NoDefinition && !names.is_empty() => return Err(error),
+                plan => definitions.push(shared.status(name, plan)),
+            }
+        }
         if definitions.is_empty() && reasons.is_empty() {
             let folder = folders.definitions.display();
             reasons.push(match folders.definitions.exists() {
@@ -207,28 +284,36 @@ impl Overview {
                 false => format!("there is no folder `{folder}`"),
             });
         }
-        let disk = Disk::of(&folders.data, &folders.archive);
-        let Shared { archives, scheduler, .. } = shared;
-        let prunable = prunable(folders, archives.all());
-        let (are_named, free) = (!names.is_empty(), free_space(&folders.data));
-        Ok(Self { now, reasons, definitions, are_named, scheduler, disk, free, prunable })
+        let has = |verdict: Verdict| definitions.iter().any(|status| status.verdict == verdict);
+        let verdict = match [Verdict::Failing, Verdict::Stale, Verdict::Unknown].into_iter().find(|it| has(*it)) {
+            Some(bad) => bad,
+            None if !reasons.is_empty() => Verdict::Unknown,
+            None if has(Verdict::NotRun) && (!names.is_empty() || !has(Verdict::Fresh)) => Verdict::NotRun,
+            None => Verdict::Fresh,
+        };
+        let disk = Disk::measure(&folders.data, &folders.archive);
+        let prunable_bytes = prunable(folders, shared.archives);
+        let disk_free_bytes = free_space(&folders.data);
+        Ok(Self {
+            version: VERSION,
+            now,
+            verdict,
+            reasons,
+            definitions,
+            scheduler,
+            disk,
+            disk_free_bytes,
+            prunable_bytes,
+        })
+    }
+
+    /// One line of JSON.
+    pub fn line(&self) -> String {
+        serde_json::to_string(self).expect("a status is text, numbers and lists") + "\n"
     }
 
     fn count(&self, verdict: Verdict) -> usize {
         self.definitions.iter().filter(|status| status.verdict == verdict).count()
-    }
-
-    /// The worst of the verdicts, where stale and failing data come first; `Unknown` if there are no definitions, or the
-    /// scheduler does not work. What was never run counts if it was asked for by name, or if nothing was.
-    pub fn verdict(&self) -> Verdict {
-        let bad = [Verdict::Failing, Verdict::Stale, Verdict::Unknown].into_iter().find(|it| self.count(*it) > 0);
-        match bad {
-            Some(bad) => bad,
-            None if !self.reasons.is_empty() => Verdict::Unknown,
-            None if self.count(Verdict::NotRun) == 0 => Verdict::Fresh,
-            None if self.are_named || self.count(Verdict::Fresh) == 0 => Verdict::NotRun,
-            None => Verdict::Fresh,
-        }
     }
 
     /// How those that were run are doing together: `2 of 3 fresh`.
@@ -258,72 +343,68 @@ impl Status {
         self.runs.iter().rfind(|run| run.outcome == outcome)
     }
 
-    /// How many runs in a row have not succeeded, up to the last one.
-    pub fn consecutive_failures(&self) -> usize {
-        let counts = self.runs.iter().rev().filter(|run| run.outcome != Outcome::Interrupted);
-        counts.take_while(|run| run.outcome != Outcome::Success).count()
+    /// How old the newest date is.
+    pub fn age(&self) -> Option<Age> {
+        Some(Age { trading_days: self.age_trading_days?, days: self.age_days? })
     }
-}
 
-impl fmt::Display for Running {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let since = self.since.map_or_else(|| "now".to_owned(), |since| format!("since {}", to_minute(since)));
-        match &self.by {
-            Some(by) => write!(formatter, "{since} ({by})"),
-            None => formatter.write_str(&since),
-        }
-    }
-}
-
-impl Running {
-    fn of(holder: Option<Holder>) -> Self {
-        let since = holder.as_ref().map(|holder| holder.since);
-        Self { since, by: holder.map(|Holder { process, host, .. }| format!("process {process} on `{host}`")) }
+    /// Since when a run is in progress, and in which process; `None` if none is.
+    pub fn running(&self) -> Option<String> {
+        let since = self.running_since.map_or_else(|| "now".to_owned(), |since| format!("since {}", to_minute(since)));
+        let by = self.running_by.as_ref().map_or_else(String::new, |by| format!(" ({by})"));
+        self.is_running.then(|| since + &by)
     }
 }
 
 impl Shared<'_> {
-    fn plan(&self, name: &str) -> Result<Plan> {
-        Plan::of(bellwether::definition::find(name, &self.folders.definitions)?)
-    }
-
     fn status(&self, name: &str, plan: Result<Plan>) -> Status {
         let Self { folders, archives, now, .. } = self;
         let basis = Basis::read(folders, archives, name, plan.as_ref().ok(), *now);
-        let own = || basis.versions.iter().filter(|one| one.kind != VersionKind::AdHoc);
         let latest = basis.latest();
-        let before = latest.and_then(|latest| own().take_while(|one| one.path != latest.path).last());
+        let own = basis.versions.iter().filter(|one| one.kind != VersionKind::AdHoc);
+        let before = latest.and_then(|latest| own.take_while(|one| one.path != latest.path).last());
         let facts = basis.facts.as_ref();
         let fetched = self.fetched(name);
+        let runs = basis.journal.as_ref().map_or_else(Vec::new, |journal| journal.runs.clone());
+        let last = |outcome: Outcome| runs.iter().rfind(|run| run.outcome == outcome).cloned();
+        let decided = runs.iter().rev().filter(|run| run.outcome != Outcome::Interrupted);
+        let holder = basis.running.as_ref().and_then(Option::as_ref);
         let mut status = Status {
             name: name.to_owned(),
             description: None,
             verdict: Verdict::Unknown,
             reasons: Vec::new(),
             changed: Vec::new(),
-            newest: facts.and_then(Facts::bounds).map(|(_, last)| last),
-            age: None,
+            newest_date: facts.and_then(Facts::bounds).map(|(_, last)| last),
+            age_trading_days: None,
+            age_days: None,
             max_age: None,
             fetched_at: fetched.map(|seal| seal.sealed_at),
             in_part: fetched.is_some_and(|seal| seal.in_part.is_some()),
+            last_success: last(Outcome::Success),
+            last_failure: last(Outcome::Failure),
+            last_later: last(Outcome::Later),
+            consecutive_failures: decided.take_while(|run| run.outcome != Outcome::Success).count(),
+            is_running: basis.running.is_some(),
+            running_since: holder.map(|holder| holder.since),
+            running_by: holder.map(|holder| format!("process {} on `{}`", holder.process, holder.host)),
             next: None,
-            running: basis.running.clone().map(Running::of),
             overdue: None,
-            rows: [latest, before].map(|version: Option<&ListedVersion>| version.map(|version| version.rows)),
-            tickers: [facts.map(|facts| facts.tickers.len() as u64), None],
-            versions: (basis.versions.len(), size(&folders.data.join("datasets").join(name))),
-            runs: basis.journal.as_ref().map_or_else(Vec::new, |journal| journal.runs.clone()),
+            rows: latest.map(|version| version.rows),
+            rows_before: before.map(|version| version.rows),
+            tickers: facts.map(|facts| facts.tickers.len() as u64),
+            tickers_before: runs.iter().rev().filter_map(|run| Some(run.published.as_ref()?.tickers as u64)).nth(1),
+            versions: basis.versions.len(),
+            bytes: size(&folders.data.join("datasets").join(name)),
             counts: basis.journal.as_ref().map(Journal::counts),
+            runs,
         };
-        let successes = status.runs.iter().rev().filter_map(|run| run.published.as_ref());
-        status.tickers[1] = successes.skip(1).map(|published| published.tickers as u64).next();
         match plan {
             Ok(plan) => {
-                let before = latest.map(|latest| &latest.definition);
-                status.changed = before.map_or_else(Vec::new, |before| changed_keys(before, &plan.text));
+                status.changed = latest.map_or_else(Vec::new, |latest| changed_keys(&latest.definition, &plan.text));
                 self.judge(&mut status, &plan, &basis);
             }
-            Err(error) => status.reasons.push(Fault::of(&error).reason()),
+            Err(error) => status.reasons.push(Fault::new(&error).reason()),
         }
         status
     }
@@ -334,7 +415,9 @@ impl Shared<'_> {
         let today = today(plan, self.now);
         // What is dated in the future keeps nothing fresh.
         let newest = basis.facts.as_ref().and_then(|facts| facts.newest_by(today));
-        status.age = newest.map(|newest| Age::of(newest, today, &plan.dataset.sessions));
+        let age = newest.map(|newest| Age::of(newest, today, &plan.dataset.sessions));
+        status.age_trading_days = age.map(|age| age.trading_days);
+        status.age_days = age.map(|age| age.days);
         // A dataset that ends on a day is meant to grow old, and one of certain values may have none for weeks.
         let filter = &plan.dataset.filter;
         let default = (filter.to.is_none() && !filter.is_by_value()).then_some(DEFAULT_MAX_AGE);
@@ -358,14 +441,14 @@ impl Shared<'_> {
         if !basis.faults.is_empty() {
             return;
         }
-        match (status.age, status.max_age) {
+        match (age, status.max_age) {
             (Some(age), Some(limit)) if age.is_above(limit) => {
                 let newest = newest.map(|newest| newest.to_string()).unwrap_or_default();
                 status.reasons.push(format!("the newest date is {newest}, {age} ago, above the limit of {limit}"));
             }
             (Some(_), _) => {}
-            (None, _) if status.rows[0].is_none() => {
-                let was_run = !status.runs.is_empty() || status.running.is_some() || status.fetched_at.is_some();
+            (None, _) if status.rows.is_none() => {
+                let was_run = !status.runs.is_empty() || status.is_running || status.fetched_at.is_some();
                 if !was_run && status.reasons.is_empty() {
                     status.verdict = Verdict::NotRun;
                 }
@@ -377,7 +460,7 @@ impl Shared<'_> {
                 return;
             }
         }
-        if let Some((newest, days)) = status.newest.and_then(|newest| Some((newest, days_ahead(newest, today)?))) {
+        if let Some((newest, days)) = status.newest_date.and_then(|newest| Some((newest, days_ahead(newest, today)?))) {
             let days = count_of(days.into(), "day", "days");
             status.reasons.push(format!("the newest date is {newest}, {days} in the future"));
         }
@@ -400,9 +483,9 @@ impl Shared<'_> {
             *due > memory.done && !status.last(Outcome::Success).is_some_and(has_happened)
         };
         // A run that is in progress has happened, however long it takes.
-        status.overdue = newest.filter(is_open).filter(|_| status.running.is_none());
+        status.overdue = newest.filter(is_open).filter(|_| !status.is_running);
         if let Some(due) = status.overdue.map(to_minute) {
-            status.reasons.push(match &self.scheduler {
+            status.reasons.push(match self.scheduler {
                 None => format!("the run due at {due} has not happened: is `bellwether schedule` running?"),
                 Some(look) => format!(
                     "the run due at {due} has not happened: `bellwether schedule`, which looked at {}, runs others (`--jobs`) or \
@@ -415,14 +498,16 @@ impl Shared<'_> {
 
     /// The seal of the last run for a definition.
     fn fetched(&self, name: &str) -> Option<&Seal> {
-        let seals = self.archives.readable().flat_map(|archive| archive.runs().iter().map(|run| run.seal()));
+        let archives = self.archives.iter().flat_map(|archives| archives.values().flatten());
+        let seals = archives.flat_map(|opened| opened.archive.runs().iter().map(|run| run.seal()));
         let own = seals.filter(|seal| seal.definition.as_ref().is_some_and(|definition| definition.name == name));
         own.max_by_key(|seal| seal.sealed_at)
     }
 }
 
 /// What `bellwether prune` would free; `None` if that cannot be told.
-fn prunable(folders: &Folders, archives: Option<Vec<Archive>>) -> Option<u64> {
+fn prunable(folders: &Folders, archives: Archives) -> Option<u64> {
+    let archives = archives.ok()?.into_values().map(|opened| opened.map(|OpenArchive { archive, .. }| archive));
     let options = PruneOptions {
         data: folders.data.clone(),
         archive: folders.archive.clone(),
@@ -430,7 +515,7 @@ fn prunable(folders: &Folders, archives: Option<Vec<Archive>>) -> Option<u64> {
         older_than: PruneOptions::OLDER_THAN,
         clock: Clock::System,
     };
-    Prunable::with(&options, archives?).ok().map(|prunable| prunable.freed)
+    Prunable::with(&options, archives.collect::<Result<_>>().ok()?).ok().map(|prunable| prunable.freed)
 }
 
 /// An instant for people: `2026-11-20 23:30 UTC`, with seconds unless they are zero.

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bellwether::archive::{Interrupted, Seal, SealedRun, open_all};
+use bellwether::archive::{Interrupted, SealedRun, open_all};
 use bellwether::disk::lock::Lock;
 use bellwether::error::{Error, Result};
 use bellwether::export;
@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use super::event::{ScheduleEvent, Watcher};
 use super::execute::{conclude, perform};
 use super::journal;
-use super::memory::{Decision, Memory, MemoryFile, deadline};
+use super::memory::{Decision, Memory, deadline};
 use super::record::{Outcome, RunRecord};
 
 /// A run that has ended.
@@ -31,7 +31,6 @@ pub(super) struct Ended {
 pub(super) struct Turn {
     pub(super) plan: Plan,
     pub(super) schedule: Schedule,
-    pub(super) place: MemoryFile,
     pub(super) memory: Memory,
     pub(super) options: Options,
     pub(super) watcher: Arc<dyn Watcher>,
@@ -39,23 +38,28 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Settles what needs no run, and returns the rest.
-    pub(super) fn settle(&mut self, decision: Decision, now: DateTime<Utc>) -> Result<Option<Task>> {
-        let definition = &self.plan.name;
+    /// Settles what needs no run. Returns the time to run for, with the number of attempts before; those are none if the
+    /// run is given up.
+    pub(super) fn settle(
+        &mut self,
+        decision: Decision,
+        now: DateTime<Utc>,
+    ) -> Result<Option<(DateTime<Utc>, Option<u32>)>> {
+        let (definition, data) = (&self.plan.name, &self.options.data);
         match decision {
             Decision::Wait(_) => Ok(None),
             Decision::Skip { missed } => {
                 self.memory.finish(now);
-                self.place.write(&self.memory)?;
+                self.memory.write(data, definition)?;
                 self.watcher.watch(&ScheduleEvent::Missed { definition, missed });
                 Ok(None)
             }
-            Decision::GiveUp { due } => Ok(Some(Task::GiveUp { due })),
+            Decision::GiveUp { due } => Ok(Some((due, None))),
             Decision::Run { due, attempts, missed } => {
-                let run = run_since(&self.options.archive, &self.options.data, definition, due);
+                let run = run_since(&self.options.archive, data, definition, due);
                 if run.is_some() {
                     self.memory.finish(due);
-                    self.place.write(&self.memory)?;
+                    self.memory.write(data, definition)?;
                 }
                 if missed > 0 {
                     self.watcher.watch(&ScheduleEvent::Missed { definition, missed });
@@ -65,42 +69,46 @@ impl Turn {
                         self.watcher.watch(&ScheduleEvent::AlreadyRun { definition, due, run: &run });
                         Ok(None)
                     }
-                    None => Ok(Some(Task::Run { due, attempts })),
+                    None => Ok(Some((due, Some(attempts)))),
                 }
             }
         }
     }
 
     /// Runs the definition or gives it up, and remembers what became of it.
-    pub(super) async fn perform(mut self, task: Task) -> Ended {
+    pub(super) async fn perform(mut self, due: DateTime<Utc>, attempts: Option<u32>) -> Ended {
         let (name, clock) = (self.plan.name.clone(), self.options.clock);
-        let (mut record, due, attempts) = match task {
-            Task::GiveUp { due } => (Some(self.given_up(due, clock.now())), due, 0),
-            Task::Run { due, attempts } => {
+        let mut record = match attempts {
+            None => Some(self.given_up(due, clock.now())),
+            Some(attempts) => {
                 self.watcher.watch(&ScheduleEvent::Started { definition: &name, due, attempt: attempts + 1 });
                 let options = Options { interrupted: Interrupted::ResumeSince(due), ..self.options.clone() };
-                (perform(self.plan.clone(), options, Some(due)).await.record, due, attempts)
+                perform(self.plan.clone(), options, Some(due)).await.record
             }
         };
+        let attempts = attempts.unwrap_or_default();
         let outcome = record.as_ref().map(|record| record.outcome);
         // Another run is in progress, or the service does not answer for now.
         let is_later = outcome.is_none_or(|outcome| outcome == Outcome::Later);
-        let postpone = || self.memory.postpone(&self.schedule, (due, attempts), clock.now());
-        let retry = is_later.then(postpone).flatten();
-        match retry {
-            Some(_) => {}
-            None if outcome == Some(Outcome::Interrupted) => self.memory.interrupt((due, attempts), clock.now()),
-            None => self.memory.finish(due),
+        let mut retry = None;
+        if is_later {
+            retry = self.memory.postpone(&self.schedule, (due, attempts), clock.now());
         }
-        match &mut record {
-            _ if !is_later || retry.is_some() => {}
-            Some(record) => record.give_up(DEADLINE),
-            None => {
+        if outcome == Some(Outcome::Interrupted) {
+            self.memory.interrupt((due, attempts), clock.now());
+        } else if retry.is_none() {
+            self.memory.finish(due);
+        }
+        if is_later && retry.is_none() {
+            let record = record.get_or_insert_with(|| {
                 self.watcher.watch(&ScheduleEvent::InProgress { definition: &name, retry });
-                record = Some(record_of_wait(&name, due, clock.now()));
-            }
+                let mut waited = RunRecord::begin(&name, Some(due), clock.now());
+                waited.reasons.push(IN_PROGRESS.to_owned());
+                waited
+            });
+            record.give_up(DEADLINE);
         }
-        let mut error = self.place.write(&self.memory).err();
+        let mut error = self.memory.write(&self.options.data, &name).err();
         match &record {
             Some(record) => {
                 error = conclude(&self.plan, record, &self.options).await.err().or(error);
@@ -126,37 +134,18 @@ impl Turn {
     }
 }
 
-/// What to do about a due definition.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Task {
-    Run { due: DateTime<Utc>, attempts: u32 },
-    GiveUp { due: DateTime<Utc> },
-}
-
 /// Why a run is no longer retried.
 const DEADLINE: &str = "the deadline for retries has passed";
 
 /// Why a run waits.
 const IN_PROGRESS: &str = "another run of the definition was in progress";
 
-/// The record of a run that waited for another one until its deadline.
-fn record_of_wait(name: &str, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
-    let mut record = RunRecord::begin(name, Some(due), now);
-    record.reasons.push(IN_PROGRESS.to_owned());
-    record.give_up(DEADLINE);
-    record
-}
-
 /// The run of a definition that began at or after an instant, if its dataset was published.
 fn run_since(archive: &Path, data: &Path, definition: &str, due: DateTime<Utc>) -> Option<String> {
     let archives = open_all(archive).ok()?;
-    let is_own = |name: &str| name == definition;
-    let mut seals: Vec<&Seal> = archives.iter().flat_map(|(_, archive)| archive.runs()).map(SealedRun::seal).collect();
-    seals.sort_by_key(|seal| seal.sealed_at);
-    let seals = seals.into_iter();
-    let seal = seals
-        .filter(|seal| seal.definition.as_ref().is_some_and(|definition| is_own(&definition.name)))
-        .rfind(|seal| seal.started_at >= due)?;
+    let seals = archives.iter().flat_map(|(_, archive)| archive.runs()).map(SealedRun::seal);
+    let own = seals.filter(|seal| seal.definition.as_ref().is_some_and(|own| own.name == definition));
+    let seal = own.filter(|seal| seal.started_at >= due).max_by_key(|seal| seal.sealed_at)?;
     let latest = export::latest(&data.join("datasets"), Some(definition)).ok()??;
     (latest.built_at >= seal.sealed_at).then(|| seal.run.clone())
 }

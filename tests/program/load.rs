@@ -241,7 +241,7 @@ fn a_dropped_reader_stops_the_build_and_a_failed_build_reports_its_error() {
     }
     let failure = of_archive(&place).batches().expect("an archive").find_map(Result::err).expect("damaged rows");
     let arrow::error::ArrowError::ExternalError(failure) = failure else { panic!("{failure}") };
-    assert!(failure.downcast_ref::<Error>().is_some_and(|error| error.kind() == ErrorKind::Storage), "{failure}");
+    assert!(failure.downcast_ref::<Error>().is_some_and(|error| error.kind() == ErrorKind::Damaged), "{failure}");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! What can go wrong, as one type.
 //!
-//! What a stage can fail with lives with the stage and implements [`Diagnostic`]; [`Error`] holds any of it. `Display`
-//! says what failed and `source()` says why, never both. [`Error::kind`] is one of a few kinds, for callers that handle
+//! `Display` says what failed and `source()` says why, never both. [`Error::kind`] is one of a few kinds, for callers that handle
 //! them differently, and [`Error::hint`] says what to do. No error holds a key or an address with its query.
 
 use std::any::Any;
 use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
 
 use arrow::error::ArrowError;
 
@@ -17,17 +17,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of another crate, kept for `source()`.
 pub type Reason = Box<dyn std::error::Error + Send + Sync>;
-
-/// What a stage can fail with, as an enum whose variants callers tell apart.
-pub trait Diagnostic: std::error::Error + Send + Sync + 'static {
-    /// The kind of the failure.
-    fn kind(&self) -> ErrorKind;
-
-    /// What to do about it.
-    fn hint(&self) -> Option<String> {
-        None
-    }
-}
 
 /// An operation that failed.
 #[derive(Debug)]
@@ -40,7 +29,7 @@ struct Parts {
     hint: Option<String>,
     source: Option<Reason>,
     problems: Option<Problems>,
-    diagnostic: Option<Box<dyn Diagnostic>>,
+    path: Option<PathBuf>,
 }
 
 /// Adds what failed to why it failed.
@@ -133,7 +122,7 @@ impl ErrorKind {
 impl Error {
     /// A failure, without a hint or a source. The message says what failed: lower case, values in backticks, no full stop.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        let parts = Parts { kind, message: message.into(), hint: None, source: None, problems: None, diagnostic: None };
+        let parts = Parts { kind, message: message.into(), hint: None, source: None, problems: None, path: None };
         Self(Box::new(parts))
     }
 
@@ -148,6 +137,13 @@ impl Error {
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Reason>) -> Self {
         self.0.source = Some(source.into());
+        self
+    }
+
+    /// The same failure of a file, whose path callers ask for.
+    #[must_use]
+    pub fn with_path(mut self, path: &Path) -> Self {
+        self.0.path = Some(path.to_owned());
         self
     }
 
@@ -251,6 +247,11 @@ impl Error {
         self.0.hint.as_deref()
     }
 
+    /// The file that is damaged, if that is what failed.
+    pub fn path(&self) -> Option<&Path> {
+        self.0.path.as_deref()
+    }
+
     /// The problems of a definition, if that is what failed.
     pub fn problems(&self) -> Option<&Problems> {
         self.0.problems.as_ref()
@@ -265,12 +266,6 @@ impl Error {
     pub fn causes(&self) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
         causes(self)
     }
-
-    /// The failure, if it is of this type.
-    pub fn downcast_ref<F: Diagnostic>(&self) -> Option<&F> {
-        let failure: &dyn std::error::Error = self.0.diagnostic.as_deref()?;
-        failure.downcast_ref()
-    }
 }
 
 impl fmt::Display for Error {
@@ -281,20 +276,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match (&self.0.source, &self.0.diagnostic) {
-            (Some(source), _) => Some(source.as_ref()),
-            (None, Some(diagnostic)) => diagnostic.source(),
-            (None, None) => None,
-        }
-    }
-}
-
-impl<F: Diagnostic> From<F> for Error {
-    fn from(failure: F) -> Self {
-        let mut error = Self::new(failure.kind(), failure.to_string());
-        error.0.hint = failure.hint();
-        error.0.diagnostic = Some(Box::new(failure));
-        error
+        Some(self.0.source.as_ref()?.as_ref())
     }
 }
 

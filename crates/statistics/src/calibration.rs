@@ -6,16 +6,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::isotonic::{isotonic_regression, pool};
 use crate::{CONFIDENCE, Interval, Random};
 
 /// Resamples behind a consistency band.
 const RESAMPLES: usize = 400;
-
-/// Confidences at which a band is drawn, if there are more different ones.
-const BAND_POINTS: usize = 100;
-
-const SEED: u64 = 1;
 
 /// Forecast probabilities with what came true.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +47,8 @@ pub struct Level {
 pub struct BandPoint {
     /// The forecast probability.
     pub forecast: f64,
+    /// The frequency at this forecast, by isotonic regression.
+    pub calibrated: f64,
     /// The likely frequencies by isotonic regression.
     pub interval: Interval,
 }
@@ -77,7 +73,7 @@ impl Calibration {
     ///
     /// ```
     /// # use bellwether_statistics::calibration::Calibration;
-    /// let calibration = Calibration::of(&[0.2, 0.2, 0.8, 0.8], &[false, true, true, true]).expect("probabilities");
+    /// let calibration = Calibration::new(&[0.2, 0.2, 0.8, 0.8], &[false, true, true, true]).expect("probabilities");
     /// assert_eq!(calibration.levels.iter().map(|level| level.calibrated).collect::<Vec<_>>(), [0.5, 1.0]);
     /// assert_eq!(calibration.uncertainty, 0.1875);
     /// ```
@@ -86,7 +82,7 @@ impl Calibration {
     ///
     /// If the slices differ in length.
     #[must_use]
-    pub fn of(forecasts: &[f64], outcomes: &[bool]) -> Option<Self> {
+    pub fn new(forecasts: &[f64], outcomes: &[bool]) -> Option<Self> {
         assert_eq!(forecasts.len(), outcomes.len(), "an outcome for every forecast");
         if forecasts.is_empty() || !forecasts.iter().all(|forecast| (0.0..=1.0).contains(forecast)) {
             return None;
@@ -122,9 +118,9 @@ impl Calibration {
     #[must_use]
     pub fn consistency_band(&self) -> Vec<BandPoint> {
         let last = self.levels.len() - 1;
-        let points = self.levels.len().min(BAND_POINTS);
+        let points = self.levels.len().min(100);
         let shown: Vec<usize> = (0..points).map(|point| point * last / (points - 1).max(1)).collect();
-        let mut random = Random::new(SEED);
+        let mut random = Random::new(1);
         let mut seen = vec![Vec::with_capacity(RESAMPLES); points];
         let mut blocks = Vec::with_capacity(self.levels.len());
         for _ in 0..RESAMPLES {
@@ -152,7 +148,8 @@ impl Calibration {
             Some(Interval { lower: quantile(values, tail)?, upper: quantile(values, 1.0 - tail)? })
         };
         let band = shown.iter().zip(&mut seen).filter_map(|(&level, values)| {
-            Some(BandPoint { forecast: self.levels[level].forecast, interval: interval(values)? })
+            let Level { forecast, calibrated, .. } = self.levels[level];
+            Some(BandPoint { forecast, calibrated, interval: interval(values)? })
         });
         band.collect()
     }
@@ -219,4 +216,56 @@ fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let position = share * (sorted.len().checked_sub(1)?) as f64;
     let (lower, upper) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
     Some(lower + (upper - lower) * position.fract())
+}
+
+/// Values of equal fit that lie side by side.
+#[derive(Clone, Copy)]
+struct Block {
+    /// The sum of their values, each times its weight.
+    sum: f64,
+    /// The sum of their weights.
+    weight: f64,
+    /// Their number.
+    length: usize,
+}
+
+impl Block {
+    /// The value that is fitted to all of them.
+    fn fit(&self) -> f64 {
+        self.sum / self.weight
+    }
+}
+
+/// The non-decreasing sequence that is closest to the values by weighted squares, by pooling adjacent violators.
+/// Weights are positive.
+///
+/// ```
+/// # use bellwether_statistics::isotonic_regression;
+/// assert_eq!(isotonic_regression(&[1.0, 3.0, 2.0, 4.0], &[1.0, 1.0, 3.0, 1.0]), [1.0, 2.25, 2.25, 4.0]);
+/// ```
+///
+/// # Panics
+///
+/// If the slices differ in length.
+#[must_use]
+pub fn isotonic_regression(values: &[f64], weights: &[f64]) -> Vec<f64> {
+    assert_eq!(values.len(), weights.len(), "a weight for every value");
+    let mut blocks = Vec::with_capacity(values.len());
+    pool(values.iter().zip(weights).map(|(value, weight)| (value * weight, *weight)), &mut blocks);
+    blocks.iter().flat_map(|block| std::iter::repeat_n(block.fit(), block.length)).collect()
+}
+
+/// Pools values, each times its weight, with that weight, into blocks of ascending fits, which replace those given.
+fn pool(values: impl Iterator<Item = (f64, f64)>, blocks: &mut Vec<Block>) {
+    blocks.clear();
+    for (sum, weight) in values {
+        let mut block = Block { sum, weight, length: 1 };
+        // Means are compared by their products, so that blocks of equal means are pooled exactly.
+        while let Some(before) = blocks.pop_if(|before| before.sum * block.weight >= block.sum * before.weight) {
+            block.sum += before.sum;
+            block.weight += before.weight;
+            block.length += before.length;
+        }
+        blocks.push(block);
+    }
 }

@@ -9,31 +9,34 @@
 //! | does one column order names as another does? | [`ranks`] |
 //! | is a mean different from zero, although the horizons of its values overlap? | [`mean`] |
 //! | how much of the best of many is luck? | [`multiple`] |
-//! | do two shares differ, although their cases repeat one another? | [`clusters`] |
-//! | do two agree more often than by chance? | [`agreement`] |
+//! | do two shares differ, although their cases repeat one another? do two agree more often than by chance? | [`shares`] |
 //! | does a confidence of 70 % come true in 70 % of the cases? | [`calibration`] |
 
-pub mod agreement;
 pub mod calibration;
-pub mod clusters;
-mod cosines;
-pub mod counts;
 pub mod distributions;
-mod eigenvalues;
-mod interval;
-mod isotonic;
 pub mod mean;
 pub mod multiple;
 mod random;
 pub mod ranks;
-mod windows;
+pub mod shares;
 
-pub use agreement::PairedAnswers;
-pub use clusters::{ClusteredShare, ShareDifference};
-pub use counts::Share;
-pub use interval::{CONFIDENCE, Interval};
-pub use isotonic::isotonic_regression;
-pub use mean::{Estimator, MeanTest, OverlappingSeries, Refusal};
+pub use calibration::isotonic_regression;
+pub use mean::{Estimator, MeanTest, OverlappingSeries, Refusal, Windows};
 pub use random::Random;
 pub use ranks::{RankedCases, Ranks, rank_correlation};
-pub use windows::Windows;
+pub use shares::{ClusteredShare, PairedAnswers, Share, ShareDifference};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The confidence of every interval: 95 %.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// The values that the data does not rule out, at [`CONFIDENCE`]. Both ends belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Interval {
+    /// The smallest of them.
+    pub lower: f64,
+    /// The largest of them.
+    pub upper: f64,
+}

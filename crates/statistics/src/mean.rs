@@ -6,19 +6,18 @@
 //! whose windows do not overlap, which needs no theory and has less power. The bench `skill` of the product measures how often
 //! they reject where there is nothing.
 
-use std::fmt;
+use std::f64::consts::PI;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cosines::Cosines;
 use crate::distributions::{normal_tail_quantile, student_tails, student_tails_quantile};
-use crate::windows::Windows;
 use crate::{CONFIDENCE, Interval, Share};
 
 /// A test is refused with fewer independent windows.
-pub const MINIMUM_WINDOWS: usize = 5;
+const MINIMUM_WINDOWS: usize = 5;
 
 /// Values in the order of their dates, each of which looks over a window. All are finite. Dates without a value are left out:
 /// the values on either side of a gap are farther apart than neighbours, so that no more of them overlap.
@@ -144,11 +143,11 @@ impl OverlappingSeries {
     /// let series = OverlappingSeries::new(by_date, windows);
     /// let test = series.cosine_test().expect("35 windows are enough");
     /// assert_eq!((test.estimator, test.windows), (Estimator::Cosine { cosines: 17 }, 35));
-    /// assert!(test.interval.contains(0.02));
+    /// assert!((test.interval.lower..=test.interval.upper).contains(&0.02));
     /// ```
     pub fn cosine_test(&self) -> Result<MeanTest, Refusal> {
         let mean = self.require_windows()?;
-        let cosines = Cosines::of(self.values.len(), &self.windows);
+        let cosines = Cosines::new(self.values.len(), &self.windows);
         let variance = cosines.variance(&self.values, mean);
         let estimator = Estimator::Cosine { cosines: cosines.count };
         self.judge(&self.values, estimator, variance, cosines.count as f64)
@@ -171,7 +170,8 @@ impl OverlappingSeries {
             Some(mean) if self.windows.whole() >= MINIMUM_WINDOWS => Ok(mean),
             _ => {
                 let observations = self.values.len();
-                let needed = values_needed(self.windows.horizon()).max(observations.saturating_add(1));
+                let needed =
+                    self.windows.horizon().get().saturating_mul(MINIMUM_WINDOWS).max(observations.saturating_add(1));
                 Err(Refusal::TooShort { observations, needed })
             }
         }
@@ -216,12 +216,6 @@ impl MeanTest {
     }
 }
 
-/// Number of values that a test needs at a horizon.
-#[must_use]
-pub fn values_needed(horizon: NonZeroUsize) -> usize {
-    horizon.get().saturating_mul(MINIMUM_WINDOWS)
-}
-
 /// The mean of values; `None` without any.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
@@ -234,15 +228,182 @@ fn sample_variance(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (values.len() as f64 - 1.0)
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooShort { observations, needed } => {
-                write!(formatter, "{observations} dates are too few: a test needs {needed} at this horizon")
-            }
-            Self::Constant => write!(formatter, "every date has the same value"),
+/// The fewest cosines: with fewer, an interval is too wide to be of use.
+const MINIMUM_COSINES: usize = 4;
+
+/// The first type-II cosines over a number of values, √(2/T) cos(πj(t + 1/2)/T): what a series of overlapping horizons
+/// is projected on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Cosines {
+    /// How many there are.
+    count: usize,
+    /// The share of the long-run variance that they see.
+    seen: f64,
+}
+
+impl Cosines {
+    /// The cosines for values that look over some windows.
+    fn new(values: usize, windows: &Windows) -> Self {
+        let optimal = (0.41 * (values as f64).powf(2.0 / 3.0)).floor() as usize;
+        let slow = windows.whole() / 2;
+        if slow < MINIMUM_COSINES {
+            return Self {
+                count: MINIMUM_COSINES,
+                seen: seen_of_overlap(MINIMUM_COSINES, values, windows.horizon().get()),
+            };
         }
+        Self { count: optimal.min(slow).max(MINIMUM_COSINES), seen: 1.0 }
+    }
+
+    /// The mean square of the projections of values with this mean, by the share that the cosines see.
+    fn variance(self, values: &[f64], mean: f64) -> f64 {
+        let mut projections = vec![0.0; self.count];
+        for (index, value) in values.iter().enumerate() {
+            let deviation = value - mean;
+            for (projection, cosine) in projections.iter_mut().zip(multiples(index, values.len())) {
+                *projection += deviation * cosine;
+            }
+        }
+        let squares: f64 = projections.iter().map(|projection| projection * projection).sum();
+        squares * 2.0 / values.len() as f64 / self.count as f64 / self.seen
     }
 }
 
-impl std::error::Error for Refusal {}
+/// The cosines at a place, without their scale. By rotation: one sine for all of them.
+fn multiples(index: usize, values: usize) -> impl Iterator<Item = f64> {
+    let (sine, cosine) = (PI * (index as f64 + 0.5) / values as f64).sin_cos();
+    let rotate = move |(x, y): &(f64, f64)| Some((x * cosine - y * sine, x * sine + y * cosine));
+    std::iter::successors(Some((cosine, sine)), rotate).map(|(cosine, _)| cosine)
+}
+
+/// The expected mean square of the projections, by the variance of the mean, of sums of `horizon` independent numbers
+/// in a row: what the forward returns of a signal that never changes are. A number counts by the sum of the cosines
+/// over the horizons that hold it.
+fn seen_of_overlap(count: usize, values: usize, horizon: usize) -> f64 {
+    let mut sums = vec![0.0; count];
+    let mut length = 0.0;
+    let (mut projected, mut whole) = (0.0, 0.0);
+    for number in 0..values + horizon - 1 {
+        if number < values {
+            length += 1.0;
+            sums.iter_mut().zip(multiples(number, values)).for_each(|(sum, cosine)| *sum += cosine);
+        }
+        if let Some(past) = number.checked_sub(horizon) {
+            length -= 1.0;
+            sums.iter_mut().zip(multiples(past, values)).for_each(|(sum, cosine)| *sum -= cosine);
+        }
+        projected += sums.iter().map(|sum| sum * sum).sum::<f64>() * 2.0 / count as f64;
+        whole += length * length;
+    }
+    projected / whole
+}
+
+/// The windows that the values of some dates look over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// The dates of the window of a date, on average.
+    horizon: NonZeroUsize,
+    /// The whole windows that do not overlap.
+    whole: usize,
+    /// The first date, and each whose window begins when that of the one before has ended.
+    apart: Vec<usize>,
+}
+
+impl Windows {
+    /// Those of dates that follow each other, each of which looks `horizon` dates ahead.
+    #[must_use]
+    pub fn of_horizon(dates: usize, horizon: NonZeroUsize) -> Self {
+        Self { horizon, whole: dates / horizon, apart: (0..dates).step_by(horizon.get()).collect() }
+    }
+
+    /// Those of dates whose windows begin and end at these places. Dates that were seen at once may have the same window, and
+    /// count as one then. Where some windows hold many dates and others few, there are as many as would be of equal size for
+    /// a mean over dates to vary as much: (Σn)² / Σn².
+    ///
+    /// ```
+    /// # use bellwether_statistics::Windows;
+    /// // The five dates of each of four weeks were seen at its end.
+    /// let windows = Windows::new((0..20).map(|date| date / 5 * 5 + 5).map(|begin| begin..begin + 1));
+    /// assert_eq!((windows.horizon().get(), windows.whole()), (5, 4));
+    /// ```
+    #[must_use]
+    pub fn new(dates: impl IntoIterator<Item = Range<usize>>) -> Self {
+        let (mut apart, mut end, mut count, mut last) = (Vec::new(), 0, 0, 0);
+        for (date, window) in dates.into_iter().enumerate() {
+            (count, last) = (date + 1, window.start.max(last));
+            if date == 0 || window.start >= end {
+                apart.push(date);
+                end = window.end;
+            }
+        }
+        // The last one is whole if it ends where that of a next date would begin.
+        let mut ends = apart.clone();
+        ends.extend((end <= last + 1).then_some(count));
+        let sizes = || ends.windows(2).map(|bounds| bounds[1] - bounds[0]);
+        let (dates, squares): (usize, usize) = (sizes().sum(), sizes().map(|size| size * size).sum());
+        let (horizon, whole) = match dates {
+            0 => (count, count.min(1)),
+            dates => ((squares + dates / 2) / dates, dates * dates / squares),
+        };
+        Self { horizon: NonZeroUsize::new(horizon).unwrap_or(NonZeroUsize::MIN), whole, apart }
+    }
+
+    /// The dates of the window of a date, on average: as many values share most of what they look at.
+    #[must_use]
+    pub fn horizon(&self) -> NonZeroUsize {
+        self.horizon
+    }
+
+    /// The number of whole windows that do not overlap: what the dates are worth, however many they are.
+    #[must_use]
+    pub fn whole(&self) -> usize {
+        self.whole
+    }
+
+    /// The first date, and each whose window begins when that of the one before has ended.
+    #[must_use]
+    pub fn apart(&self) -> &[usize] {
+        &self.apart
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use super::Windows;
+
+    #[test]
+    fn dates_that_follow_each_other_have_the_windows_of_their_horizon() {
+        for (dates, horizon) in [(20, 5), (22, 5), (24, 5), (20, 1), (7, 7), (8, 7), (13, 7)] {
+            let of_places = Windows::new((0..dates).map(|entry| entry..entry + horizon));
+            assert_eq!(
+                of_places,
+                Windows::of_horizon(dates, NonZeroUsize::new(horizon).unwrap()),
+                "{dates}, {horizon}"
+            );
+        }
+    }
+
+    #[test]
+    fn windows_that_are_the_same_count_once() {
+        let of = |windows: &[(usize, usize)]| {
+            let windows = Windows::new(windows.iter().map(|(begin, end)| *begin..*end));
+            (windows.horizon().get(), windows.whole(), windows.apart)
+        };
+        assert_eq!(of(&[(4, 5); 5]), (5, 1, vec![0]));
+        // Two dates were seen at once, of twenty.
+        let late: Vec<(usize, usize)> = (0..20_usize).map(|entry| (entry.max(1), entry.max(1) + 1)).collect();
+        assert_eq!((of(&late).0, of(&late).1), (1, 18));
+        // One name of the second date was entered late.
+        assert_eq!(of(&[(0, 1), (1, 4), (2, 3), (3, 4), (4, 5), (5, 6)]), (2, 3, vec![0, 1, 4, 5]));
+        // Later dates may be entered earlier.
+        assert_eq!(of(&[(3, 5), (1, 3), (5, 7), (7, 9)]), (2, 1, vec![0, 2, 3]));
+        assert_eq!(of(&[(0, 20), (1, 21)]), (2, 1, vec![0]), "there is none that is whole but its own");
+        assert_eq!(of(&[]), (1, 0, vec![]));
+        // Three dates that were seen at once outweigh four others: fewer than five windows.
+        let first_run: Vec<(usize, usize)> =
+            [2, 2, 2, 3, 4, 5, 6].into_iter().map(|entry| (entry, entry + 1)).collect();
+        assert_eq!(of(&first_run), (2, 3, vec![0, 3, 4, 5, 6]));
+    }
+}

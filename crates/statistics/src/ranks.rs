@@ -6,8 +6,8 @@ use std::borrow::Cow;
 ///
 /// ```
 /// # use bellwether_statistics::Ranks;
-/// let confidences = Ranks::of(vec![0.5, 0.9, -0.7, 0.6]);
-/// let returns = Ranks::of(vec![0.01, f64::NAN, -0.02, 0.03]);
+/// let confidences = Ranks::new(vec![0.5, 0.9, -0.7, 0.6]);
+/// let returns = Ranks::new(vec![0.01, f64::NAN, -0.02, 0.03]);
 /// assert_eq!(confidences.correlation(&returns).rank_correlation, Some(1.0));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,7 +31,7 @@ pub struct RankedCases {
 impl Ranks {
     /// Ranks some numbers; equal ones share the average of their ranks.
     #[must_use]
-    pub fn of(values: Vec<f64>) -> Self {
+    pub fn new(values: Vec<f64>) -> Self {
         let mut order: Vec<(u64, u32)> = Vec::with_capacity(values.len());
         for (index, value) in values.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
             order.push((ascending_bits(*value), index as u32));
@@ -65,8 +65,8 @@ impl Ranks {
     ///
     /// ```
     /// # use bellwether_statistics::Ranks;
-    /// assert_eq!(Ranks::of(vec![3.0, 1.0, 5.0, 2.0, 4.0]).fifths(), [2, 0, 4, 1, 3]);
-    /// assert_eq!(Ranks::of(vec![0.5, 0.9, 0.5, f64::NAN]).fifths(), [1, 4, 1, 5]);
+    /// assert_eq!(Ranks::new(vec![3.0, 1.0, 5.0, 2.0, 4.0]).fifths(), [2, 0, 4, 1, 3]);
+    /// assert_eq!(Ranks::new(vec![0.5, 0.9, 0.5, f64::NAN]).fifths(), [1, 4, 1, 5]);
     /// ```
     #[must_use]
     pub fn fifths(&self) -> Vec<usize> {
@@ -127,7 +127,7 @@ impl Ranks {
                 others.push(*other);
             }
         }
-        members.into_iter().map(|(ones, others)| Self::of(ones).correlation(&Self::of(others))).collect()
+        members.into_iter().map(|(ones, others)| Self::new(ones).correlation(&Self::new(others))).collect()
     }
 }
 
@@ -141,7 +141,7 @@ fn common_ranks<const SIDES: usize>(sides: [&Ranks; SIDES]) -> (usize, [Cow<'_, 
     let ranks = sides.map(|side| match side.count == known.len() {
         true if known.len() == length => Cow::Borrowed(side.ranks.as_slice()),
         true => Cow::Owned(known.iter().map(|index| side.ranks[*index]).collect()),
-        false => Cow::Owned(Ranks::of(of_known(side)).ranks),
+        false => Cow::Owned(Ranks::new(of_known(side)).ranks),
     });
     (known.len(), ranks)
 }
@@ -163,7 +163,7 @@ fn common_ranks<const SIDES: usize>(sides: [&Ranks; SIDES]) -> (usize, [Cow<'_, 
 /// If the slices differ in length.
 #[must_use]
 pub fn rank_correlation(x: &[f64], y: &[f64]) -> Option<f64> {
-    let of = Ranks::of(x.to_vec()).correlation(&Ranks::of(y.to_vec()));
+    let of = Ranks::new(x.to_vec()).correlation(&Ranks::new(y.to_vec()));
     of.rank_correlation.filter(|_| of.cases == x.len() as u64)
 }
 

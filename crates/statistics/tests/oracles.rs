@@ -89,10 +89,10 @@ fn compare_ranks(comparison: &mut Comparison, random: &mut Random) {
         let (x, y) = (numbers(random, count, ties), numbers(random, count, ties));
         comparison.add("rank_correlation", &[&x, &y, &[rank_correlation(&x, &y).unwrap()]]);
         comparison.add("correlation", &[&x, &y, &[correlation(&x, &y).unwrap()]]);
-        let fifths: Vec<f64> = Ranks::of(x.clone()).fifths().into_iter().map(|fifth| fifth as f64).collect();
+        let fifths: Vec<f64> = Ranks::new(x.clone()).fifths().into_iter().map(|fifth| fifth as f64).collect();
         comparison.add("fifths", &[&x, &fifths]);
         let z = numbers(random, count, ties);
-        let partial = Ranks::of(x.clone()).partial_correlation(&Ranks::of(y.clone()), &Ranks::of(z.clone()));
+        let partial = Ranks::new(x.clone()).partial_correlation(&Ranks::new(y.clone()), &Ranks::new(z.clone()));
         if let Some(partial) = partial.rank_correlation.filter(|_| count > 5) {
             comparison.add("partial_correlation", &[&x, &y, &z, &[partial]]);
         }
@@ -164,7 +164,7 @@ fn compare_counts(comparison: &mut Comparison, random: &mut Random) {
     let of_luck: Vec<f64> = shares.iter().map(luck).collect();
     comparison.add("share_test", &[&hits, &cases, &of_luck, &[10.0], &outcome(series.cosine_test())]);
     let [one, other] = [&shares[..9], &shares[9..30]];
-    let clustered = |part: &[Share]| ClusteredShare::of(part.iter().copied()).unwrap();
+    let clustered = |part: &[Share]| ClusteredShare::new(part.iter().copied()).unwrap();
     let found = clustered(one).difference(&clustered(other), 3).unwrap();
     let computed = [found.difference, found.standard_error, found.degrees_of_freedom, found.p];
     comparison.add("share_difference", &[&hits[..9], &cases[..9], &hits[9..30], &cases[9..30], &computed]);
@@ -185,7 +185,7 @@ fn compare_calibration(comparison: &mut Comparison, random: &mut Random) {
         let digits = if matches!(ties, Ties::Many) { 10.0 } else { 1e6 };
         let forecasts: Vec<f64> = (0..count).map(|_| (random.uniform() * digits).round() / digits).collect();
         let outcomes: Vec<bool> = forecasts.iter().map(|forecast| random.uniform() < forecast * forecast).collect();
-        let calibration = Calibration::of(&forecasts, &outcomes).unwrap();
+        let calibration = Calibration::new(&forecasts, &outcomes).unwrap();
         let mut computed =
             vec![calibration.brier, calibration.miscalibration, calibration.discrimination, calibration.uncertainty];
         computed.extend(calibration.levels.iter().map(|level| level.calibrated));

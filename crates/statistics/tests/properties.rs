@@ -30,7 +30,7 @@ fn rows_may_be_in_any_order() {
         let (x, y): (Vec<f64>, Vec<f64>) = rows.iter().copied().unzip();
         let forecasts: Vec<f64> = x.iter().map(|x| 1.0 / (1.0 + x.exp())).collect();
         let outcomes: Vec<bool> = y.iter().map(|y| *y > 0.0).collect();
-        (rank_correlation(&x, &y), Calibration::of(&forecasts, &outcomes), Ranks::of(y).fifths().len())
+        (rank_correlation(&x, &y), Calibration::new(&forecasts, &outcomes), Ranks::new(y).fifths().len())
     };
     let before = statistics(&rows);
     shuffle(&mut random, &mut rows);
@@ -67,7 +67,7 @@ fn ranks_are_those_of_each_group_as_if_it_were_sorted_by_itself() {
         };
         let (x, y) = (values(), values());
         let groups: Vec<usize> = (0..count).map(|_| (random.bits() % 4) as usize).collect();
-        let (of_x, of_y) = (Ranks::of(x.clone()), Ranks::of(y.clone()));
+        let (of_x, of_y) = (Ranks::new(x.clone()), Ranks::new(y.clone()));
         let expected = |is_taken: &dyn Fn(usize) -> bool| {
             let is_known = |index: &usize| is_taken(*index) && !x[*index].is_nan() && !y[*index].is_nan();
             let both = (0..count).filter(is_known).map(|index| (x[index], y[index]));
@@ -98,7 +98,7 @@ fn a_test_of_a_mean_follows_its_sign_and_not_its_scale() {
     assert_eq!((opposite.t, opposite.p, opposite.z()), (-plain.t, plain.p, -plain.z()));
     assert_eq!((large.t, large.interval.upper), (plain.t, plain.interval.upper * 8.0));
     // The interval holds zero if and only if the p-value is above 5 %.
-    assert_eq!(plain.interval.contains(0.0), plain.p > 1.0 - CONFIDENCE);
+    assert_eq!((plain.interval.lower..=plain.interval.upper).contains(&0.0), plain.p > 1.0 - CONFIDENCE);
     near(2.0 * normal_tail(plain.z().abs()), plain.p, 1e-15);
 }
 
@@ -143,7 +143,7 @@ fn the_parts_of_briers_score_add_up() {
     let mut random = Random::new(9);
     let forecasts: Vec<f64> = (0..5_000).map(|_| (random.uniform() * 50.0).round() / 50.0).collect();
     let outcomes: Vec<bool> = forecasts.iter().map(|forecast| random.uniform() < 0.3 + 0.4 * forecast).collect();
-    let calibration = Calibration::of(&forecasts, &outcomes).expect("probabilities");
+    let calibration = Calibration::new(&forecasts, &outcomes).expect("probabilities");
     let sum = calibration.miscalibration - calibration.discrimination + calibration.uncertainty;
     near(sum, calibration.brier, 1e-15);
     assert!(calibration.miscalibration > 0.01 && calibration.discrimination > 0.005, "{calibration:?}");
@@ -152,7 +152,7 @@ fn the_parts_of_briers_score_add_up() {
     // Recalibrated forecasts are calibrated, and discriminate as before.
     let at = |forecast: f64| calibration.levels.partition_point(|level| level.forecast < forecast);
     let recalibrated: Vec<f64> = forecasts.iter().map(|forecast| fitted[at(*forecast)]).collect();
-    let again = Calibration::of(&recalibrated, &outcomes).expect("probabilities");
+    let again = Calibration::new(&recalibrated, &outcomes).expect("probabilities");
     near(again.miscalibration, 0.0, 1e-15);
     near(again.discrimination, calibration.discrimination, 1e-15);
 }
@@ -161,12 +161,12 @@ fn the_parts_of_briers_score_add_up() {
 fn deciles_hold_a_tenth_each_and_never_split_a_forecast() {
     let forecasts: Vec<f64> = (0..1_000).map(|case| f64::from(case) / 1_000.0).collect();
     let outcomes: Vec<bool> = forecasts.iter().map(|forecast| *forecast >= 0.5).collect();
-    let bins = Calibration::of(&forecasts, &outcomes).expect("probabilities").deciles();
+    let bins = Calibration::new(&forecasts, &outcomes).expect("probabilities").deciles();
     assert_eq!(bins.iter().map(|bin| (bin.cases, bin.hits)).collect::<Vec<_>>()[4..6], [(100, 0), (100, 100)]);
     assert_eq!((bins.len(), bins[3].lowest, bins[3].highest), (10, 0.3, 0.399));
     near(bins[3].mean_forecast, 0.3495, 1e-12);
     let two_levels: Vec<f64> = (0..1_000).map(|case| if case % 4 == 0 { 0.2 } else { 0.9 }).collect();
-    let bins = Calibration::of(&two_levels, &outcomes).expect("probabilities").deciles();
+    let bins = Calibration::new(&two_levels, &outcomes).expect("probabilities").deciles();
     assert_eq!(bins.iter().map(|bin| (bin.lowest, bin.cases)).collect::<Vec<_>>(), [(0.2, 250), (0.9, 750)]);
 }
 
@@ -180,12 +180,12 @@ fn the_consistency_band_holds_calibrated_forecasts() {
             let mut random = Random::new(seed);
             let forecasts: Vec<f64> = (0..cases).map(|_| ((random.uniform() * levels).ceil() - 0.5) / levels).collect();
             let outcomes: Vec<bool> = forecasts.iter().map(|forecast| random.uniform() < *forecast).collect();
-            let calibration = Calibration::of(&forecasts, &outcomes).expect("probabilities");
+            let calibration = Calibration::new(&forecasts, &outcomes).expect("probabilities");
             let band = calibration.consistency_band();
             assert_eq!(band, calibration.consistency_band());
-            within += Share::of(band.iter().map(|point| {
+            within += Share::new(band.iter().map(|point| {
                 let level = calibration.levels.iter().find(|level| level.forecast == point.forecast).expect("a level");
-                point.interval.contains(level.calibrated)
+                (point.interval.lower..=point.interval.upper).contains(&level.calibrated)
             }));
         }
         let rate = within.rate().expect("points");
@@ -199,9 +199,11 @@ fn the_consistency_band_does_not_hold_overconfident_forecasts() {
     let mut random = Random::new(11);
     let forecasts: Vec<f64> = (0..5_000).map(|_| (random.uniform() * 20.0).round() / 20.0).collect();
     let outcomes: Vec<bool> = forecasts.iter().map(|forecast| random.uniform() < 0.25 + 0.5 * forecast).collect();
-    let calibration = Calibration::of(&forecasts, &outcomes).expect("probabilities");
+    let calibration = Calibration::new(&forecasts, &outcomes).expect("probabilities");
     let band = calibration.consistency_band();
-    let outside =
-        band.iter().zip(&calibration.levels).filter(|(point, level)| !point.interval.contains(level.calibrated));
+    let outside = band
+        .iter()
+        .zip(&calibration.levels)
+        .filter(|(point, level)| !(point.interval.lower..=point.interval.upper).contains(&level.calibrated));
     assert!(outside.count() >= 12, "{band:?}");
 }

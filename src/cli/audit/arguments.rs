@@ -9,14 +9,14 @@ use bellwether::run::{AuditOptions, FetchItem};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::cancellable;
-use super::document::AsJson;
-use super::folders::Folders;
-use super::include::Include;
-use super::rows::RowsTo;
-use super::store::{LocalFolders, StoreOption};
-use super::typed::{plan_of, usage};
+use crate::cli::cancellable;
+use crate::cli::document::AsJson;
+use crate::cli::folders::Folders;
+use crate::cli::include::Include;
 use crate::cli::outcome::Result;
+use crate::cli::rows::RowsTo;
+use crate::cli::store::{LocalFolders, StoreOption};
+use crate::cli::typed::{plan_of, usage};
 
 /// The arguments that these audits share.
 #[derive(Debug, clap::Args)]
@@ -55,7 +55,7 @@ impl AuditScope {
         self.plan.as_ref().map_or(NaiveRule::Utc, |plan| plan.dataset.dates)
     }
 
-    pub(super) fn of(definition: Option<&str>, as_of: Option<DateTime<Utc>>, project: &Project) -> Result<Self> {
+    pub(super) fn new(definition: Option<&str>, as_of: Option<DateTime<Utc>>, project: &Project) -> Result<Self> {
         let plan = definition.map(|name| plan_of(Some(name), project)).transpose()?;
         Ok(Self { plan, as_of })
     }

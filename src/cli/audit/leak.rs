@@ -8,13 +8,13 @@ use bellwether::run::{FetchItem, audit_leak};
 use bellwether::text::human::{count_of, group_digits};
 use bellwether::time::{Clock, unique_name};
 
-use super::document::{AsJson, document};
-use super::folders::Folders;
-use super::include::Include;
-use super::store::{LocalFolders, StoreOption};
-use super::typed::plan_of;
-use super::{cancellable, say};
-use crate::cli::outcome::{Failure, Result};
+use crate::cli::document::{AsJson, document};
+use crate::cli::folders::Folders;
+use crate::cli::include::Include;
+use crate::cli::outcome::Result;
+use crate::cli::store::{LocalFolders, StoreOption};
+use crate::cli::typed::plan_of;
+use crate::cli::{cancellable, say};
 
 /// Test a dataset for look-ahead: remove future data, and plant canaries in a copy of the archive.
 #[derive(Debug, clap::Args)]
@@ -61,7 +61,10 @@ impl Leak {
             }
         }
         if leaks > 0 {
-            return Err(look_ahead(&leak.dataset, leaks));
+            // A dataset with look-ahead is a bug.
+            let (trials, name) = (count_of(leaks as u64, "trial", "trials"), &leak.dataset);
+            let what = format!("{trials} found look-ahead in `{name}`; this is a bug in bellwether");
+            return Err(Error::new(ErrorKind::Internal, what).into());
         }
         if self.json.is_wanted() {
             return Ok(());
@@ -72,11 +75,4 @@ impl Leak {
         };
         say(&format!("{} trials{not_applicable}: no look-ahead found\n", leak.trials.len()))
     }
-}
-
-/// A dataset with look-ahead: a bug.
-fn look_ahead(name: &str, count: usize) -> Failure {
-    let trials = count_of(count as u64, "trial", "trials");
-    Error::new(ErrorKind::Internal, format!("{trials} found look-ahead in `{name}`; this is a bug in bellwether"))
-        .into()
 }

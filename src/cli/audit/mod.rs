@@ -12,15 +12,6 @@ use bellwether::project::Project;
 
 pub use skill::skill_in_words;
 
-use super::aligned;
-use super::cancellable;
-use super::document;
-use super::folders;
-use super::include;
-use super::rows;
-use super::say;
-use super::store;
-use super::typed;
 use crate::cli::outcome::Result;
 
 /// Audit the archive, or a table of your own: look-ahead, revisions, quality, skill, sources.

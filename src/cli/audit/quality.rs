@@ -8,8 +8,8 @@ use bellwether::run::audit_quality;
 use bellwether::tables::Drift;
 use bellwether::text::human::{count_of, group_digits, percent};
 
-use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
+use crate::cli::aligned::{Aligned, RowLimit};
 use crate::cli::outcome::Result;
 
 /// Look for gaps, stale series, repeated articles, unusual values, renamed tickers, rejected records and unknown fields.
@@ -34,7 +34,7 @@ pub(super) struct Quality {
 
 impl Quality {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let scope = AuditScope::of(self.definition.as_deref(), None, project)?;
+        let scope = AuditScope::new(self.definition.as_deref(), None, project)?;
         let found = self
             .arguments
             .run(&scope, project, quality::schema(), |options, deliver| audit_quality(options, deliver))?;

@@ -12,9 +12,9 @@ use bellwether::text::human::{group_digits, percent};
 use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
-use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
-use super::typed::{instant, share, usage};
+use crate::cli::aligned::{Aligned, RowLimit};
+use crate::cli::typed::{instant, share, usage};
 
 /// Count past values that were added late, revised or withdrawn.
 ///
@@ -68,7 +68,7 @@ impl Revisions {
             let what = format!("empty range: {} to {}", to_record(from), to_record(to));
             return Err(usage(&what, "choose a `--to` later than `--from`"));
         }
-        let scope = AuditScope::of(self.definition.as_deref(), self.to, project)?;
+        let scope = AuditScope::new(self.definition.as_deref(), self.to, project)?;
         let found = self.arguments.run(&scope, project, revisions::schema(), move |options, deliver| {
             audit_revisions(options, self.from, deliver)
         })?;

@@ -6,8 +6,8 @@ use bellwether::run::audit_sources;
 use bellwether::text::human::{group_digits, percent};
 use bellwether::time::to_record;
 
-use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
+use crate::cli::aligned::{Aligned, RowLimit};
 use crate::cli::outcome::Result;
 
 /// Compare operations that give the same signals or articles: histories, latest signals and summaries.
@@ -27,7 +27,7 @@ pub(super) struct Sources {
 
 impl Sources {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let scope = AuditScope::of(self.definition.as_deref(), None, project)?;
+        let scope = AuditScope::new(self.definition.as_deref(), None, project)?;
         let found = self
             .arguments
             .run(&scope, project, sources::schema(), |options, deliver| audit_sources(options, deliver))?;

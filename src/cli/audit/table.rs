@@ -13,10 +13,10 @@ use bellwether::text::human::{group_digits, percent};
 use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
-use super::aligned::Aligned;
 use super::arguments::{AuditArguments, AuditScope};
-use super::typed::{definition_value, instant, one_of, service_value, share};
+use crate::cli::aligned::Aligned;
 use crate::cli::outcome::Result;
+use crate::cli::typed::{definition_value, instant, one_of, service_value, share};
 use crate::cli::wrap::wrap;
 
 /// The columns of the text.
@@ -105,7 +105,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let scope = AuditScope::of(self.definition.as_deref(), self.as_of, project)?;
+        let scope = AuditScope::new(self.definition.as_deref(), self.as_of, project)?;
         let input = TableInput {
             source: TableSource::File(self.file),
             ticker: self.ticker,

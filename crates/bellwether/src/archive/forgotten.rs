@@ -131,7 +131,7 @@ impl Forgetting {
         }
         if note.layout != LAYOUT {
             let layout = u64::from(note.layout);
-            return Err(FileError::Layout { path, layout, known: LAYOUT, bellwether: Some(note.bellwether) }.into());
+            return Err(FileError::layout(&path, layout, LAYOUT, Some(&note.bellwether)));
         }
         let is_own = folder.file_name().is_some_and(|name| name == note.folder_name().as_str());
         if !is_unique(&note.run) || !is_own || check_reason(&note.reason).is_err() {

@@ -546,9 +546,7 @@ pub(crate) fn abandoned_runs(archive: &Archive, now: DateTime<Utc>) -> Result<Ve
 /// Removes an unfinished run, if it still will not be resumed.
 pub(crate) fn remove_abandoned(archive: &Archive, path: &Path, now: DateTime<Utc>) -> Result<()> {
     match UnfinishedState::of(archive, path, now)? {
-        UnfinishedState::Abandoned(_lock) => {
-            remove::folder(path).map_err(|source| FileError::Remove { path: path.to_owned(), source }.into())
-        }
+        UnfinishedState::Abandoned(_lock) => remove::folder(path).map_err(FileError::remove(path)),
         UnfinishedState::Busy | UnfinishedState::Interrupted(..) => Ok(()),
     }
 }

@@ -19,34 +19,22 @@ const MICROS_PER_MINUTE: i64 = 60_000_000;
 pub(super) struct DatasetPart {
     /// Only signals made before a day.
     pub(super) made_before: Option<DayBoundary>,
-    /// Only signals that were made at a known instant, which is not after this one.
-    pub(super) made_by: Option<MadeBy>,
+    /// Only signals that were made at a known instant, which is not after this one; and when signals are made.
+    pub(super) made_by: Option<(i64, Option<TimeOfDay>)>,
     /// No news of this day or later.
     pub(super) news_before: Option<DayBoundary>,
     /// Only rows with a naive date before this day.
     pub(super) dated_before: Option<NaiveDate>,
 }
 
-/// An instant, and what tells when signals are made.
-#[derive(Clone, Copy)]
-pub(super) struct MadeBy {
-    pub(super) instant: i64,
-    pub(super) made_at: MadeAt,
-}
-
-/// When a definition says that signals are made whose date has neither a time nor an offset.
-#[derive(Clone, Copy)]
-pub(super) struct MadeAt(pub(super) Option<TimeOfDay>);
-
-impl MadeAt {
-    /// The instant at which a signal with a date was made, if it is known.
-    pub(super) fn instant(self, date: Date) -> Option<i64> {
-        let day = DateTime::from_timestamp_micros(date.micros)?.naive_utc();
-        match (date.offset_minutes, self.0) {
-            (Some(_), _) => Some(date.micros),
-            (None, Some(time)) if day.time() == NaiveTime::MIN => Some(time.on(day.date()).timestamp_micros()),
-            (None, _) => None,
-        }
+/// The instant at which a signal with a date was made, if it is known: a definition may say when, for those whose date has
+/// neither a time nor an offset.
+pub(super) fn made_at(date: Date, time: Option<TimeOfDay>) -> Option<i64> {
+    let day = DateTime::from_timestamp_micros(date.micros)?.naive_utc();
+    match (date.offset_minutes, time) {
+        (Some(_), _) => Some(date.micros),
+        (None, Some(time)) if day.time() == NaiveTime::MIN => Some(time.on(day.date()).timestamp_micros()),
+        (None, _) => None,
     }
 }
 
@@ -62,11 +50,12 @@ pub(super) struct DayBoundary {
 
 impl DatasetPart {
     /// The part of a slab on this side.
-    pub(super) fn of(&self, slab: Slab) -> Result<Slab, ArrowError> {
+    pub(super) fn cut(&self, slab: Slab) -> Result<Slab, ArrowError> {
         let mut part = slab;
         if self.made_before.is_some() || self.made_by.is_some() {
             let is_taken = |date: Date| {
-                let is_by = |by: MadeBy| by.made_at.instant(date).is_some_and(|made| made <= by.instant);
+                let is_by =
+                    |(instant, time): (i64, Option<TimeOfDay>)| made_at(date, time).is_some_and(|made| made <= instant);
                 self.made_before.is_none_or(|split| split.is_before(date)) && self.made_by.is_none_or(is_by)
             };
             part.signals = filter(&part.signals, written_dates(&part.signals).map(is_taken))?;
@@ -90,7 +79,7 @@ impl DatasetPart {
 }
 
 impl DayBoundary {
-    pub(super) fn of(day: NaiveDate, rule: NaiveRule) -> Self {
+    pub(super) fn new(day: NaiveDate, rule: NaiveRule) -> Self {
         let midnight = midnight(day);
         let instants = match rule {
             NaiveRule::Utc | NaiveRule::Wall => (midnight, midnight),

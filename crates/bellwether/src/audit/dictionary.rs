@@ -20,33 +20,19 @@ pub struct AuditRows {
 
 /// The rows of every audit that writes some. Those of `diff` have the columns of its versions.
 pub fn audit_rows() -> [AuditRows; 5] {
+    let changes = "A row for each value that was added late, revised or withdrawn.";
+    let disagreements = "A row for each value about which two operations contradict each other.";
+    let measures =
+        "For each pair or feature and state, a row for each date, one for all dates, and one for each group of `by`.";
+    let values = "A row for each value that was not the latest known by the time of decision.";
     [
-        AuditRows {
-            audit: "revisions",
-            each: "A row for each value that was added late, revised or withdrawn.",
-            schema: revisions::schema(),
-            meanings: revision(),
-        },
-        AuditRows {
-            audit: "sources",
-            each: "A row for each value about which two operations contradict each other.",
-            schema: sources::schema(),
-            meanings: disagreement(),
-        },
-        AuditRows { audit: "quality", each: "A row for each finding.", schema: quality::schema(), meanings: finding() },
-        AuditRows {
-            audit: "skill",
-            each: "For each pair or feature and state, a row for each date, one for all dates, and one for each group of `by`.",
-            schema: skill::schema(),
-            meanings: measure(),
-        },
-        AuditRows {
-            audit: "table",
-            each: "A row for each value that was not the latest known by the time of decision.",
-            schema: table::schema(),
-            meanings: of_table(),
-        },
+        ("revisions", changes, revisions::schema(), revision()),
+        ("sources", disagreements, sources::schema(), disagreement()),
+        ("quality", "A row for each finding.", quality::schema(), finding()),
+        ("skill", measures, skill::schema(), measure()),
+        ("table", values, table::schema(), of_table()),
     ]
+    .map(|(audit, each, schema, meanings)| AuditRows { audit, each, schema, meanings })
 }
 
 const INSTANT: &str = "2026-11-24T21:30:04.118203Z";

@@ -39,7 +39,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::canaries::{Canaries, is_planted};
-use super::cut::{DatasetPart, DayBoundary, MadeAt, MadeBy, filter, midnight, written_dates};
+use super::cut::{DatasetPart, DayBoundary, filter, made_at, midnight, written_dates};
 use crate::archive::{Archive, Scope, SealedRun, View, copy};
 use crate::columns::Rows;
 use crate::dataset::{self, DatasetInput, SeriesNames, join_failed};
@@ -128,15 +128,15 @@ struct Experiment<'a> {
 }
 
 /// Where canaries are planted, and what to compare with.
+#[derive(Clone, Copy)]
 struct Planting<'a> {
     archive: &'a Archive,
     view: &'a View,
-    /// All rows of the view.
+    /// The digest of all rows of the view.
     whole: RowsDigest,
-    /// A copy in which everything is listed again, without canaries.
+    /// A copy in which everything is listed again, without canaries, and the digest of its rows.
     control: &'a View,
-    /// Its rows before each day that is tried, and all of them.
-    of_control: BTreeMap<Option<NaiveDate>, RowsDigest>,
+    of_control: RowsDigest,
 }
 
 impl Experiment<'_> {
@@ -147,7 +147,7 @@ impl Experiment<'_> {
         let mut leak = Leak::default();
         for day in cuts(&all_days) {
             let part =
-                DatasetPart { made_before: Some(DayBoundary::of(day, self.plan.dates)), ..DatasetPart::default() };
+                DatasetPart { made_before: Some(DayBoundary::new(day, self.plan.dates)), ..DatasetPart::default() };
             let cut = DatasetPart { news_before: part.made_before, ..part };
             let (whole, cut) = (self.rows(&view, part)?, self.rows(&view, cut)?);
             leak.add(format!("dates: signals before {day}, without news of {day} or later"), whole, cut);
@@ -187,9 +187,9 @@ impl Experiment<'_> {
                 let is_seen = |first: &i64| past.seal_time(*first) <= instant.timestamp_micros();
                 Ok(Slab { signals: filter(&slab.signals, first.iter().map(is_seen))?, ..slab })
             };
-            let [published] =
-                self.digests(&then, [None], || then.slabs_of(series.clone(), self.scope, self.plan.vintage))?;
-            let [rebuilt] = self.digests(&now, [None], || {
+            let published =
+                self.digest(&then, None, || then.slabs_of(series.clone(), self.scope, self.plan.vintage))?;
+            let rebuilt = self.digest(&now, None, || {
                 let slabs = now.slabs_of(series.clone(), self.scope, self.plan.vintage)?;
                 Ok(slabs.map(|slab| seen_by(slab?).map_err(join_failed)))
             })?;
@@ -213,16 +213,11 @@ impl Experiment<'_> {
             return Ok(());
         }
         let (control, _) = self.plant(archive, view, Vec::new(), "control")?;
-        let days: Vec<(NaiveDate, Option<NaiveDate>)> =
-            cuts(all_days).into_iter().map(|day| (day, self.last_served_day(day))).collect();
-        let ends = days.iter().filter_map(|(day, planted)| self.past(*day, (*planted)?).0.dated_before);
-        let ends: Vec<Option<NaiveDate>> = ends.map(Some).chain([None]).collect();
-        let of_control = self.all_digests(&control, &ends, || self.of_part(&control, DatasetPart::default()))?;
-        let of_control = ends.into_iter().zip(of_control).collect();
+        let of_control = self.rows(&control, DatasetPart::default())?;
         let planting = Planting { archive, view, whole, control: &control, of_control };
-        for (day, planted) in days {
-            match planted {
-                Some(planted) => self.plant_day(&planting, planted, day, leak)?,
+        for day in cuts(all_days) {
+            match self.last_served_day(day) {
+                Some(planted) => self.plant_day(planting, planted, day, leak)?,
                 None => leak
                     .skip(format!("canaries: for signals of {day}"), "no earlier signals to count trading days from"),
             }
@@ -235,7 +230,7 @@ impl Experiment<'_> {
             );
         }
         for instant in made {
-            self.plant_instant(&planting, instant, leak)?;
+            self.plant_instant(planting, instant, leak)?;
         }
         Ok(())
     }
@@ -243,7 +238,7 @@ impl Experiment<'_> {
     /// The days of the dataset's rows, and their digest.
     fn days(&self, view: &View) -> Result<(Vec<NaiveDate>, RowsDigest)> {
         let mut days: BTreeSet<NaiveDate> = BTreeSet::new();
-        let mut digest = PartDigest::of(self.plan, None);
+        let mut digest = PartDigest::new(self.plan, None);
         self.build(
             view,
             || self.of_part(view, DatasetPart::default()),
@@ -272,7 +267,7 @@ impl Experiment<'_> {
         let mut by_offset: BTreeMap<Option<i16>, BTreeSet<i64>> = BTreeMap::new();
         for slab in self.slabs(view, self.scope)? {
             for date in written_dates(&slab?.signals) {
-                if let Some(made) = MadeAt(self.plan.made_at).instant(date) {
+                if let Some(made) = made_at(date, self.plan.made_at) {
                     by_offset.entry(date.offset_minutes).or_default().insert(made);
                 }
             }
@@ -298,7 +293,7 @@ impl Experiment<'_> {
             // Signals of the day itself may see them, except those made before the day was over.
             DayCount::Calendar(_) if self.plan.is_same_day() => {
                 let (begins, over) =
-                    (DayBoundary::of(planted, self.plan.dates), DayBoundary::of(next, self.plan.dates));
+                    (DayBoundary::new(planted, self.plan.dates), DayBoundary::new(next, self.plan.dates));
                 let part = DatasetPart { made_before: Some(begins.until(over)), ..DatasetPart::default() };
                 (part, format!("signals made before {planted} was over"))
             }
@@ -308,25 +303,20 @@ impl Experiment<'_> {
     }
 
     /// Plants articles dated `planted`, the last day that signals of `day` may use.
-    fn plant_day(&self, planting: &Planting<'_>, planted: NaiveDate, day: NaiveDate, leak: &mut Leak) -> Result<()> {
+    fn plant_day(&self, planting: Planting<'_>, planted: NaiveDate, day: NaiveDate, leak: &mut Leak) -> Result<()> {
         let Planting { archive, view, whole, control, of_control } = planting;
         let date = Date { micros: midnight(planted), offset_minutes: None };
         let (after, count) = self.plant(archive, view, vec![date; 2], "archive")?;
         let what = format!("canaries: articles of {count} tickers dated {planted}");
         let before = self.rows(&View::of(after.archive().clone(), view.as_of()), DatasetPart::default())?;
-        leak.add(format!("{what}, as of an instant before they were observed"), *whole, before);
+        leak.add(format!("{what}, as of an instant before they were observed"), whole, before);
         let (past, shown) = self.past(day, planted);
-        let whole = || self.of_part(&after, DatasetPart::default());
-        let [now, all] = self.digests(&after, [past.dated_before, None], whole)?;
-        let (then, now) = match past.made_before {
-            Some(_) => (self.rows(control, past)?, self.rows(&after, past)?),
-            None => (of_control[&past.dated_before], now),
-        };
-        leak.add(format!("{what}, {shown}"), then, now);
+        leak.add(format!("{what}, {shown}"), self.rows(control, past)?, self.rows(&after, past)?);
+        let all = self.rows(&after, DatasetPart::default())?;
         let what = format!("{what} show up in later rows");
         if self.plan.availability == Availability::Observed {
             leak.skip(what, "features use only news observed by a signal's date, and canaries are observed now");
-        } else if all != of_control[&None] {
+        } else if all != of_control {
             leak.trials.push(Trial { what, outcome: TrialOutcome::Sound, reason: None, rows: all.0 });
         } else {
             leak.skip(what, "no later row has a feature computed from them");
@@ -335,15 +325,14 @@ impl Experiment<'_> {
     }
 
     /// Plants articles and records that are known one second after a signal.
-    fn plant_instant(&self, planting: &Planting<'_>, made: i64, leak: &mut Leak) -> Result<()> {
+    fn plant_instant(&self, planting: Planting<'_>, made: i64, leak: &mut Leak) -> Result<()> {
         let Planting { archive, view, control, .. } = planting;
         let delay = TimeDelta::from_std(self.plan.news_delay).unwrap_or_default();
         let later = DateTime::from_timestamp_micros(made).unwrap_or_default() + AFTER - delay;
         let micros = later.timestamp_micros();
         let dates = OFFSETS.map(|offset| Date { micros, offset_minutes: Some(offset) });
         let (after, count) = self.plant(archive, view, dates.to_vec(), "archive")?;
-        let made_by = MadeBy { instant: made, made_at: MadeAt(self.plan.made_at) };
-        let part = DatasetPart { made_by: Some(made_by), ..DatasetPart::default() };
+        let part = DatasetPart { made_by: Some((made, self.plan.made_at)), ..DatasetPart::default() };
         let (past, reached) = (self.rows(control, part)?, self.rows(&after, part)?);
         let what = format!("canaries: articles of {count} tickers at {}, signals before", to_record(later));
         leak.add(what, past, reached);
@@ -395,7 +384,7 @@ impl Experiment<'_> {
     }
 
     fn of_part(&self, view: &View, part: DatasetPart) -> Result<impl Iterator<Item = Result<Slab>>> {
-        Ok(self.slabs(view, self.scope)?.map(move |slab| part.of(slab?).map_err(join_failed)))
+        Ok(self.slabs(view, self.scope)?.map(move |slab| part.cut(slab?).map_err(join_failed)))
     }
 
     /// Builds a dataset from some slabs.
@@ -419,29 +408,19 @@ impl Experiment<'_> {
 
     /// Number and digest of a part's rows.
     fn rows(&self, view: &View, part: DatasetPart) -> Result<RowsDigest> {
-        self.digests(view, [part.dated_before], || self.of_part(view, part)).map(|[digest]| digest)
+        self.digest(view, part.dated_before, || self.of_part(view, part))
     }
 
-    /// Numbers and digests of the rows of some slabs, for each of some days those dated before it.
-    fn digests<S: Iterator<Item = Result<Slab>>, const N: usize>(
+    /// Number and digest of the rows of some slabs, of those dated before a day.
+    fn digest<S: Iterator<Item = Result<Slab>>>(
         &self,
         view: &View,
-        ends: [Option<NaiveDate>; N],
+        end: Option<NaiveDate>,
         slabs: impl FnOnce() -> Result<S> + Send,
-    ) -> Result<[RowsDigest; N]> {
-        let digests = self.all_digests(view, &ends, slabs)?;
-        Ok(digests.try_into().expect("there is a digest for each day"))
-    }
-
-    fn all_digests<S: Iterator<Item = Result<Slab>>>(
-        &self,
-        view: &View,
-        ends: &[Option<NaiveDate>],
-        slabs: impl FnOnce() -> Result<S> + Send,
-    ) -> Result<Vec<RowsDigest>> {
-        let mut digests: Vec<PartDigest> = ends.iter().map(|end| PartDigest::of(self.plan, *end)).collect();
-        self.build(view, slabs, |rows| digests.iter_mut().try_for_each(|digest| digest.add(rows)))?;
-        Ok(digests.into_iter().map(PartDigest::finish).collect())
+    ) -> Result<RowsDigest> {
+        let mut digest = PartDigest::new(self.plan, end);
+        self.build(view, slabs, |rows| digest.add(rows))?;
+        Ok(digest.finish())
     }
 }
 
@@ -473,7 +452,7 @@ struct PartDigest {
 }
 
 impl PartDigest {
-    fn of(plan: &DatasetPlan, before: Option<NaiveDate>) -> Self {
+    fn new(plan: &DatasetPlan, before: Option<NaiveDate>) -> Self {
         Self { before: before.map(midnight), count: 0, content: Content::new(&plan.schema) }
     }
 

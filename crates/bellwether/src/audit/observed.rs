@@ -36,7 +36,7 @@ pub(super) struct ObservedColumns<'a> {
 }
 
 impl<'a> ObservedColumns<'a> {
-    pub(super) fn of(histories: &'a Histories) -> Self {
+    pub(super) fn new(histories: &'a Histories) -> Self {
         let rows = &histories.rows;
         let instants = |name: &str| column(rows, name).as_primitive::<TimestampMicrosecondType>();
         let is_of_signals = rows.column_by_name("signal").is_some();
@@ -50,8 +50,8 @@ impl<'a> ObservedColumns<'a> {
                 .map(|(title, link)| [title, link].map(|column| column.as_string::<i32>())),
             offsets: is_of_signals.then(|| column(rows, "utc_offset_minutes").as_primitive::<Int16Type>()),
             changes: &histories.changes,
-            signals: is_of_signals.then(|| ChoiceColumn::of(column(rows, "signal"))),
-            sources: ChoiceColumn::of(column(rows, "source")),
+            signals: is_of_signals.then(|| ChoiceColumn::new(column(rows, "signal"))),
+            sources: ChoiceColumn::new(column(rows, "source")),
             numbers: column(rows, number).as_primitive::<Float64Type>(),
         }
     }
@@ -110,7 +110,7 @@ struct ChoiceColumn<'a, T> {
 }
 
 impl<'a, T: FromStr + Copy> ChoiceColumn<'a, T> {
-    fn of(column: &'a ArrayRef) -> Self {
+    fn new(column: &'a ArrayRef) -> Self {
         let column = column.as_dictionary::<Int8Type>();
         let spelled = column.values().as_string::<i32>().iter().map(|text| text?.parse().ok()).collect();
         Self { codes: column.keys(), spelled }

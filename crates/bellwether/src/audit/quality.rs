@@ -25,9 +25,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
-};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef, TimestampMicrosecondType};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -36,8 +34,9 @@ pub use renames::Rename;
 
 use super::answers::{Answers, CutOff, RejectReason};
 use super::observed::ObservedColumns;
+use super::row_builder::{RowValue, RowWriter};
 use super::subject::Subject;
-use crate::archive::{History, Scope, StoredObservations, View, merge_failed};
+use crate::archive::{History, Scope, StoredObservations, View};
 use crate::dataset::{self, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
@@ -46,7 +45,7 @@ use crate::process::in_order::in_order;
 use crate::split_days::{SplitDays, TimesOfDay};
 use crate::tables::{Drift, SeriesKey, Table, date};
 use crate::time::MICROS_PER_DAY;
-use renames::{Candidates, Ended, Ends};
+use renames::{Candidates, Ends, LastWeeks};
 
 /// Gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -144,61 +143,60 @@ pub(crate) fn quality(
     subject: &Subject,
     answers: Answers,
     rows: RowFindings,
-    mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
+    deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Quality> {
-    let (calendar, ended) = &days_and_ends(subject)?;
+    let (calendar, last_weeks) = &days_and_ends(subject)?;
     let (mut found, mut candidates) = (Quality::default(), Candidates::default());
+    let mut writer = RowWriter::new(&schema(), deliver);
     let mut take = |piece: Piece| {
         found.series += piece.series;
         for (ticker, counted) in piece.tickers {
             found.total.add(counted);
             found.tickers.entry(ticker).or_default().add(counted);
         }
-        candidates.merge(piece.candidates);
-        if piece.findings.is_empty() { Ok(()) } else { deliver(&rows_of(&piece.findings)?) }
+        candidates.extend(piece.candidates);
+        piece.findings.iter().try_for_each(|finding| finding.write(&mut writer))
     };
     let of_signals = |piece: StoredObservations| {
         let histories = piece.histories()?;
-        let (observed, mut piece) = (ObservedColumns::of(&histories), Piece::default());
+        let (observed, mut piece) = (ObservedColumns::new(&histories), Piece::default());
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
             piece.signals(subject, history, &observed, calendar);
-            ended.look(subject, history, &observed, &mut piece.candidates);
+            renames::look(last_weeks, subject, history, &observed, &mut piece.candidates);
         }
         Ok(piece)
     };
-    in_order(|| subject.view().observations(Table::Signals), of_signals, &mut take)?;
+    in_order(|| subject.view.observations(Table::Signals), of_signals, &mut take)?;
     let of_articles = |piece: StoredObservations| {
         let histories = piece.histories()?;
-        let (observed, mut piece) = (ObservedColumns::of(&histories), Piece::default());
+        let (observed, mut piece) = (ObservedColumns::new(&histories), Piece::default());
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
             piece.articles(subject, history, &observed);
         }
         Ok(piece)
     };
-    in_order(|| subject.view().observations(Table::Articles), of_articles, &mut take)?;
+    in_order(|| subject.view.observations(Table::Articles), of_articles, &mut take)?;
     found.tickers.retain(|_, of| of.missing + of.stale + of.duplicates + of.unusual > 0);
-    found.renames = ended.compare(candidates, subject)?;
+    found.renames = renames::compare(&candidates, subject)?;
     (found.windows, found.split_days) = (rows.windows, rows.split_days);
     (found.rejected, found.unlisted) = (answers.rejects.records, answers.rejects.unlisted);
     (found.reasons, found.unknown_fields) = (answers.rejects.reasons, answers.unknown.fields);
     found.cut_off = answers.cut_off;
-    let whole = found.whole_findings();
-    if !whole.is_empty() {
-        deliver(&rows_of(&whole)?)?;
-    }
+    found.whole_findings().iter().try_for_each(|finding| finding.write(&mut writer))?;
+    writer.flush()?;
     Ok(found)
 }
 
 /// The days on which signals are due, and the tickers that have ended.
-fn days_and_ends(subject: &Subject) -> Result<(TradingDays, Ended)> {
+fn days_and_ends(subject: &Subject) -> Result<(TradingDays, LastWeeks)> {
     let (mut presence, mut ends) = (Presence::default(), Ends::default());
     let of_piece = |piece: StoredObservations| {
         let histories = piece.histories()?;
-        let observed = ObservedColumns::of(&histories);
+        let observed = ObservedColumns::new(&histories);
         let (mut presence, mut ends) = (Presence::default(), Ends::default());
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-            presence.add(&SeriesDays::of(subject, history, &observed));
-            ends.add(subject, history, &observed);
+            presence.add(&SeriesDays::new(subject, history, &observed));
+            renames::add_end(&mut ends, subject, history, &observed);
         }
         Ok((presence, ends))
     };
@@ -208,19 +206,19 @@ fn days_and_ends(subject: &Subject) -> Result<(TradingDays, Ended)> {
             let all = presence.counts.entry(day).or_default();
             (0..3).for_each(|index| all[index] += counts[index]);
         }
-        ends.merge(piece.1);
+        ends.extend(piece.1);
         Ok(())
     };
-    in_order(|| subject.view().observations(Table::Signals), of_piece, merge)?;
+    in_order(|| subject.view.observations(Table::Signals), of_piece, merge)?;
     let (first, last) = (presence.counts.keys().next().copied(), presence.last);
     let mut calendar = presence.calendar();
     if let (Some(first), Some(last)) = (first, last)
         && let (Ok(first), Ok(last)) = (i32::try_from(first), i32::try_from(last))
-        && let Some(sessions) = subject.sessions()
+        && let Some(sessions) = &subject.sessions
     {
         calendar.trading = sessions.between(first, last).iter().copied().map(Day::from).collect();
     }
-    Ok((calendar, ends.early_ends()))
+    Ok((calendar, renames::last_weeks(ends)))
 }
 
 /// What was found in some series.
@@ -241,7 +239,7 @@ impl Piece {
         observed: &ObservedColumns<'_>,
         calendar: &TradingDays,
     ) {
-        let series = SeriesDays::of(subject, history, observed);
+        let series = SeriesDays::new(subject, history, observed);
         if series.days.is_empty() {
             return;
         }
@@ -370,31 +368,27 @@ impl Finding {
         Self { kind, key: None, source: None, date: None, until: None, count: None, value: None, what: None }
     }
 
+    /// Writes it as a row.
+    fn write(&self, rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>) -> Result<()> {
+        let key = self.key.as_ref();
+        rows.push(&[
+            RowValue::Text(Some(self.kind)),
+            RowValue::Text(self.source),
+            RowValue::Text(key.map(|key| key.ticker.as_str())),
+            RowValue::Text(key.and_then(|key| key.period).map(Period::as_str)),
+            RowValue::Text(key.and_then(|key| key.regime).map(Regime::as_str)),
+            RowValue::Moment(self.date),
+            RowValue::Moment(self.until),
+            RowValue::Count(self.count.map(|count| count as i64)),
+            RowValue::Real(self.value),
+            RowValue::Text(self.what.as_deref()),
+        ])
+    }
+
     fn over(self, range: DayRange) -> Self {
         let micros = |day: Day| Some(day * MICROS_PER_DAY);
         Self { date: micros(range.first), until: micros(range.last), count: Some(range.days), ..self }
     }
-}
-
-/// Findings as rows.
-fn rows_of(findings: &[Finding]) -> Result<RecordBatch> {
-    fn texts<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
-        Arc::new(texts.collect::<StringArray>())
-    }
-    let keys = || findings.iter().map(|finding| finding.key.as_ref());
-    let columns: Vec<ArrayRef> = vec![
-        texts(findings.iter().map(|finding| Some(finding.kind))),
-        texts(findings.iter().map(|finding| finding.source)),
-        texts(keys().map(|key| Some(key?.ticker.as_str()))),
-        texts(keys().map(|key| key?.period.map(Period::as_str))),
-        texts(keys().map(|key| key?.regime.map(Regime::as_str))),
-        Arc::new(findings.iter().map(|finding| finding.date).collect::<TimestampMicrosecondArray>()),
-        Arc::new(findings.iter().map(|finding| finding.until).collect::<TimestampMicrosecondArray>()),
-        Arc::new(findings.iter().map(|finding| finding.count.map(|count| count as i64)).collect::<Int64Array>()),
-        Arc::new(findings.iter().map(|finding| finding.value).collect::<Float64Array>()),
-        texts(findings.iter().map(|finding| finding.what.as_deref())),
-    ];
-    RecordBatch::try_new(schema(), columns).map_err(merge_failed)
 }
 
 /// What the rows of a dataset show.
@@ -452,12 +446,6 @@ pub(crate) fn of_rows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
 /// Days since 1970.
 type Day = i64;
 
-/// The days between two signals from which on a series is not one of trading days.
-const SLOW: Day = 5;
-
-/// The fewest intervals that tell a cadence.
-const FEWEST: usize = 3;
-
 /// The days of a series.
 #[derive(Debug)]
 struct SeriesDays {
@@ -467,15 +455,15 @@ struct SeriesDays {
     days: Vec<Day>,
 }
 
-/// The cadence of a series that is not one of trading days.
+/// The cadence of a series that is not one of trading days: from five days between two signals on, if three intervals tell it.
 fn cadence(days: &[Day]) -> Option<Day> {
     let mut intervals: Vec<Day> = days.windows(2).map(|pair| pair[1] - pair[0]).collect();
     intervals.sort_unstable();
-    intervals.get(intervals.len() / 2).copied().filter(|median| intervals.len() >= FEWEST && *median >= SLOW)
+    intervals.get(intervals.len() / 2).copied().filter(|median| intervals.len() >= 3 && *median >= 5)
 }
 
 impl SeriesDays {
-    fn of(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Self {
+    fn new(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Self {
         let dated = |row| {
             let day = observed.written_date(row)?.div_euclid(MICROS_PER_DAY);
             Some((day, subject.has_date(observed, row)))

@@ -160,10 +160,10 @@ const AGES: [(i64, &str); 6] =
 impl AgeGroup {
     /// The age of a date at an instant, both in microseconds.
     fn between(date: i64, instant: i64) -> Self {
-        Self::of((instant - date).div_euclid(MICROS_PER_DAY))
+        Self::from_days((instant - date).div_euclid(MICROS_PER_DAY))
     }
 
-    fn of(days: i64) -> Self {
+    fn from_days(days: i64) -> Self {
         Self(AGES.iter().rposition(|(fewest, _)| *fewest <= days).expect("the first has no bound"))
     }
 }
@@ -179,12 +179,6 @@ impl fmt::Display for AgeGroup {
 pub struct Month(NaiveDate);
 
 impl Month {
-    /// The month of a naive timestamp in microseconds.
-    fn of(micros: i64) -> Self {
-        let day = day(micros);
-        Self(day.with_day(1).unwrap_or(day))
-    }
-
     /// Its first day.
     pub fn start(self) -> NaiveDate {
         self.0
@@ -204,12 +198,12 @@ pub(crate) fn revisions(
     from: Option<DateTime<Utc>>,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
-    let until = subject.view().as_of();
+    let until = subject.view.as_of();
     let counter = Counter { subject, from: from.map(|from| from.timestamp_micros()), until: until.timestamp_micros() };
     let [mut signals, mut articles] = [Rewrites::default(), Rewrites::default()];
     for (table, found) in [(Table::Signals, &mut signals), (Table::Articles, &mut articles)] {
         in_order(
-            || subject.view().whole_observations(table),
+            || subject.view.whole_observations(table),
             |piece: StoredObservations| counter.count(&piece.histories()?),
             |(counted, rows)| {
                 for (key, rewrites) in counted {
@@ -306,16 +300,6 @@ impl Rewrites {
         by_age.into_iter().for_each(|(age, counts)| *self.by_age.entry(age).or_default() += counts);
         by_month.into_iter().for_each(|(month, counts)| *self.by_month.entry(month).or_default() += counts);
     }
-
-    /// Adds cells that never changed, of a month and known at the same ages.
-    fn add_unchanged(&mut self, cells: Option<(Unchanged, u64)>) {
-        let Some(((month, [youngest, oldest], is_known_before), known)) = cells else { return };
-        let known_before = if is_known_before { known } else { 0 };
-        let counts = CellCounts { known, known_before, ..CellCounts::default() };
-        self.total += counts;
-        *self.by_month.entry(month).or_default() += counts;
-        (youngest..=oldest).for_each(|age| *self.by_age.entry(AgeGroup(age)).or_default() += counts);
-    }
 }
 
 /// A kind of change.
@@ -349,9 +333,6 @@ struct Change {
     age_days: i64,
 }
 
-/// How cells that never changed count: their month, their youngest and oldest age, and whether they were known before.
-type Unchanged = (Month, [usize; 2], bool);
-
 /// The counts of some series, and their changes as rows.
 type Counted = (Vec<(SeriesKey, Rewrites)>, Option<RecordBatch>);
 
@@ -366,56 +347,27 @@ struct Counter<'a> {
 impl Counter<'_> {
     /// Counts the changes of each series in scope, and makes rows of them, if there are any.
     fn count(self, histories: &Histories) -> Result<Counted> {
-        let observed = ObservedColumns::of(histories);
+        let observed = ObservedColumns::new(histories);
         let (mut counted, mut changes) = (Vec::new(), Vec::new());
         for (series, History { key, groups }) in histories.series.iter().enumerate() {
-            if self.subject.has(key) {
-                counted.push((key.clone(), self.count_series(series, groups, &observed, &mut changes)));
+            if !self.subject.has(key) {
+                continue;
             }
+            let covered = CoveredDates::new(groups, &observed);
+            let mut found = Rewrites::default();
+            for rows in groups.cells() {
+                // A latest signal without a date has no past.
+                if observed.dates.is_valid(rows.start) && self.subject.has_date(&observed, rows.start) {
+                    self.count_cell(series, rows, &covered, &observed, (&mut found, &mut changes));
+                }
+            }
+            counted.push((key.clone(), found));
         }
         let rows = (!changes.is_empty()).then(|| change_rows(self.subject, histories, &changes)).transpose()?;
         Ok((counted, rows))
     }
 
-    /// Counts the cells of a series, and adds their changes.
-    fn count_series(
-        self,
-        series: usize,
-        groups: &Groups,
-        observed: &ObservedColumns<'_>,
-        changes: &mut Vec<Change>,
-    ) -> Rewrites {
-        let covered = CoveredDates::of(groups, observed);
-        let mut found = Rewrites::default();
-        // Nearly all cells were observed once and never changed: neighbours that count the same are added together.
-        let mut unchanged: Option<(Unchanged, u64)> = None;
-        for rows in groups.cells() {
-            // A latest signal without a date has no past.
-            if observed.dates.is_null(rows.start) || !self.subject.has_date(observed, rows.start) {
-                continue;
-            }
-            let (date, seen) = (observed.dates.value(rows.start), observed.seen.value(rows.start));
-            if rows.len() > 1 || observed.is_withdrawn(rows.start) || covered.covers(date, seen) {
-                self.count_cell(series, rows, &covered, observed, (&mut found, changes));
-                continue;
-            }
-            let alike = (Month::of(date), self.ages(date, seen, None), self.from.is_none_or(|from| seen <= from));
-            match &mut unchanged {
-                Some((last, cells)) if *last == alike => *cells += 1,
-                last => found.add_unchanged(last.replace((alike, 1))),
-            }
-        }
-        found.add_unchanged(unchanged);
-        found
-    }
-
-    /// The youngest and the oldest age of a cell in the span, known from one instant to another.
-    fn ages(self, date: i64, known_from: i64, known_until: Option<i64>) -> [usize; 2] {
-        let instants = [self.from.map_or(known_from, |from| from.max(known_from)), known_until.unwrap_or(self.until)];
-        instants.map(|instant| AgeGroup::between(date, instant).0)
-    }
-
-    /// Counts a cell that may have changed, and adds its changes.
+    /// Counts a cell, and adds its changes.
     fn count_cell(
         self,
         series: usize,
@@ -456,17 +408,20 @@ impl Counter<'_> {
             return;
         }
         let mut counts = CellCounts { known: 1, known_before: is_known_before.into(), ..CellCounts::default() };
-        let [youngest, oldest] = self.ages(date, known_from, known_until);
-        for age in (youngest..=oldest).map(AgeGroup) {
+        // At every age that it had in the span.
+        let youngest = AgeGroup::between(date, self.from.map_or(known_from, |from| from.max(known_from)));
+        let oldest = AgeGroup::between(date, known_until.unwrap_or(self.until));
+        for age in (youngest.0..=oldest.0).map(AgeGroup) {
             let mut at_age = counts;
-            for change in all[start..].iter().filter(|change| AgeGroup::of(change.age_days) == age) {
+            for change in all[start..].iter().filter(|change| AgeGroup::from_days(change.age_days) == age) {
                 at_age.add_change(*change, observed);
             }
             *found.by_age.entry(age).or_default() += at_age;
         }
         all[start..].iter().for_each(|change| counts.add_change(*change, observed));
         found.total += counts;
-        *found.by_month.entry(Month::of(date)).or_default() += counts;
+        let day = day(date);
+        *found.by_month.entry(Month(day.with_day(1).unwrap_or(day))).or_default() += counts;
     }
 }
 
@@ -497,17 +452,17 @@ pub(super) struct CoveredDates(Vec<CoveredSpan>);
 
 /// What all answers up to an instant covered.
 #[derive(Clone, Copy)]
-struct CoveredSpan {
-    seen: i64,
+pub(super) struct CoveredSpan {
+    pub(super) seen: i64,
     oldest: i64,
-    newest: i64,
+    pub(super) newest: i64,
     /// When the newest date was first seen.
     newest_seen: i64,
 }
 
 impl CoveredDates {
     /// Those of the answers that some cells of a series came from.
-    pub(super) fn of(groups: &Groups, observed: &ObservedColumns<'_>) -> Self {
+    pub(super) fn new(groups: &Groups, observed: &ObservedColumns<'_>) -> Self {
         // When they were seen, with the oldest and the newest date.
         let mut answers: Vec<(i64, i64, i64)> = Vec::new();
         for row in groups.iter().flat_map(|group| group.rows().clone()) {
@@ -540,14 +495,17 @@ impl CoveredDates {
         Self(all)
     }
 
+    /// What all answers before an instant covered.
+    pub(super) fn before(&self, seen: i64) -> Option<&CoveredSpan> {
+        self.0[..self.0.partition_point(|covered| covered.seen < seen)].last()
+    }
+
     /// Whether an answer before an instant covered a date: it had both an earlier and a later date, or the same date
     /// once that day was over.
     pub(super) fn covers(&self, date: i64, seen: i64) -> bool {
-        let before = self.0.partition_point(|covered| covered.seen < seen);
-        before.checked_sub(1).is_some_and(|last| {
-            let CoveredSpan { oldest, newest, newest_seen, .. } = self.0[last];
-            let is_over = || newest_seen.div_euclid(MICROS_PER_DAY) > date.div_euclid(MICROS_PER_DAY);
-            oldest < date && (date < newest || (date == newest && is_over()))
+        self.before(seen).is_some_and(|CoveredSpan { oldest, newest, newest_seen, .. }| {
+            let is_over = newest_seen.div_euclid(MICROS_PER_DAY) > date.div_euclid(MICROS_PER_DAY);
+            *oldest < date && (date < *newest || (date == *newest && is_over))
         })
     }
 }
@@ -584,7 +542,7 @@ impl<'a> Counting<'a> {
 
     /// Counts histories of signals or articles, which come in order.
     pub(crate) fn add(&mut self, histories: &Histories) {
-        let observed = ObservedColumns::of(histories);
+        let observed = ObservedColumns::new(histories);
         for History { key, groups } in histories.series.iter().filter(|history| self.subject.has(&history.key)) {
             let count = rewritten_since(self.subject, self.since, groups, &observed);
             let Self { found, .. } = self;
@@ -599,7 +557,7 @@ impl<'a> Counting<'a> {
 
     /// Counts the histories of a table.
     pub(crate) fn add_table(&mut self, table: Table) -> Result<()> {
-        let view = self.subject.view();
+        let view = &self.subject.view;
         in_order(
             || view.whole_observations(table),
             |piece: StoredObservations| piece.histories(),

@@ -16,7 +16,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -25,17 +25,15 @@ use serde::{Serialize, Serializer};
 pub use super::observed::Value;
 
 use super::observed::{ObservedColumns, column, instant_of};
+use super::row_builder::{RowValue, RowWriter};
 use super::subject::Subject;
-use crate::archive::{Histories, History, SeriesAnswer, StoredObservations, merge_failed};
+use crate::archive::{Histories, History, SeriesAnswer, StoredObservations};
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Signal, Ticker};
 use crate::plan::Reference;
 use crate::process::in_order::in_order;
 use crate::tables::{Change, SeriesKey, Table, date, instant};
 use crate::time::MICROS_PER_DAY;
-
-/// The most disagreements kept in the result.
-const KEPT: usize = 10;
 
 /// Whether the vendor's operations agree.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
@@ -117,17 +115,17 @@ impl Comparison {
 }
 
 /// Compares operations and delivers a row for each disagreement in the columns of [`schema`].
-pub(crate) fn sources(subject: &Subject, mut deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
+pub(crate) fn sources(subject: &Subject, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
     let mut found = Sources::default();
+    let mut rows = RowWriter::new(&schema(), deliver);
     let mut take = |piece: Sources| {
-        if !piece.first.is_empty() {
-            deliver(&rows_of(&piece.first)?)?;
-        }
+        piece.first.iter().try_for_each(|cell| write(cell, &mut rows))?;
         found.add(piece);
         Ok(())
     };
     compare_signals(subject, &mut take)?;
     compare_summaries(subject, &mut take)?;
+    rows.flush()?;
     Ok(found)
 }
 
@@ -174,7 +172,7 @@ impl Sources {
             let known = self.tickers.entry(ticker).or_default();
             *known = (known.0 + cells, known.1 + disagreements);
         }
-        let room = KEPT - self.first.len();
+        let room = 10 - self.first.len();
         self.first.extend(more.first.into_iter().take(room));
     }
 }
@@ -185,10 +183,10 @@ type LastAnswers = BTreeMap<Endpoint, SeriesAnswer>;
 /// The last answers about each series of signals that several operations gave.
 fn last_answers(subject: &Subject) -> Result<HashMap<SeriesKey, LastAnswers>> {
     let mut answers: HashMap<SeriesKey, LastAnswers> = HashMap::new();
-    if subject.view().operations().len() < 2 {
+    if subject.view.operations().len() < 2 {
         return Ok(answers);
     }
-    for run in subject.view().runs() {
+    for run in subject.view.runs() {
         for answer in run.answers()?.into_iter().filter(|answer| answer.key.table == Some(Table::Signals)) {
             if !subject.has(&answer.key) {
                 continue;
@@ -211,7 +209,7 @@ fn compare_signals(subject: &Subject, take: &mut impl FnMut(Sources) -> Result<(
     }
     let of_piece = |piece: StoredObservations| {
         let histories = piece.histories()?;
-        let observed = ObservedColumns::of(&histories);
+        let observed = ObservedColumns::new(&histories);
         let mut found = Sources::default();
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
             let of_series: Vec<&SeriesAnswer> =
@@ -226,7 +224,7 @@ fn compare_signals(subject: &Subject, take: &mut impl FnMut(Sources) -> Result<(
         }
         Ok(found)
     };
-    in_order(|| subject.view().observations(Table::Signals), of_piece, take)
+    in_order(|| subject.view.observations(Table::Signals), of_piece, take)
 }
 
 fn is_of_older_model(source: Endpoint) -> bool {
@@ -276,7 +274,7 @@ fn compare_answers(
 /// ticker; articles are not.
 fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Sources) -> Result<()>) -> Result<()> {
     let mut references: HashMap<Ticker, Vec<(Reference, String, SourceValue)>> = HashMap::new();
-    for piece in subject.view().observations(Table::Summaries)? {
+    for piece in subject.view.observations(Table::Summaries)? {
         let histories = piece?.histories()?;
         for History { key, groups } in histories.series.iter().filter(|history| subject.has(&history.key)) {
             for row in groups.cells().map(|cell| cell.end - 1) {
@@ -291,7 +289,7 @@ fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Sources) -> Result
     }
     let of_piece = |piece: StoredObservations| {
         let histories = piece.histories()?;
-        let observed = ObservedColumns::of(&histories);
+        let observed = ObservedColumns::new(&histories);
         let mut found = Sources::default();
         for history in &histories.series {
             for (reference, link, summary) in references.get(&history.key.ticker).into_iter().flatten() {
@@ -314,7 +312,7 @@ fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Sources) -> Result
         }
         Ok(found)
     };
-    in_order(|| subject.view().whole_observations(Table::Articles), of_piece, take)
+    in_order(|| subject.view.whole_observations(Table::Articles), of_piece, take)
 }
 
 /// The articles that a summary refers to, with their links and scores.
@@ -358,33 +356,24 @@ pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// Disagreements as rows.
-fn rows_of(found: &[Comparison]) -> Result<RecordBatch> {
-    fn texts<'a>(texts: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
-        Arc::new(texts.collect::<StringArray>())
-    }
-    let mut columns: Vec<ArrayRef> = vec![
-        texts(found.iter().map(|cell| Some(cell.ticker.as_str()))),
-        texts(found.iter().map(|cell| cell.period.map(Period::as_str))),
-        texts(found.iter().map(|cell| cell.regime.map(Regime::as_str))),
-        Arc::new(TimestampMicrosecondArray::from_iter_values(found.iter().map(|cell| cell.date))),
-        texts(found.iter().map(|cell| Some(cell.about()))),
-        texts(found.iter().map(|cell| cell.article.as_ref().map(|(_, link)| link.as_str()))),
+/// Writes a disagreement as a row.
+fn write(cell: &Comparison, rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>) -> Result<()> {
+    let mut row = vec![
+        RowValue::Text(Some(cell.ticker.as_str())),
+        RowValue::Text(cell.period.map(Period::as_str)),
+        RowValue::Text(cell.regime.map(Regime::as_str)),
+        RowValue::Moment(Some(cell.date)),
+        RowValue::Text(Some(cell.about())),
+        RowValue::Text(cell.article.as_ref().map(|(_, link)| link.as_str())),
     ];
-    for side in 0..2 {
-        let number = |of_article: bool| -> ArrayRef {
-            let is_wanted = |cell: &&Comparison| cell.article.is_some() == of_article;
-            let number = |cell| Some(cell).filter(is_wanted).and_then(|cell| cell.sides[side].value.number);
-            Arc::new(found.iter().map(number).collect::<Float64Array>())
-        };
-        let seen = found.iter().map(|cell| cell.sides[side].observed_at.timestamp_micros());
-        columns.extend([
-            texts(found.iter().map(|cell| Some(cell.sides[side].source.as_str()))),
-            texts(found.iter().map(|cell| cell.sides[side].value.signal.map(Signal::as_str))),
-            number(false),
-            number(true),
-            Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
+    for SourceValue { source, value, observed_at } in &cell.sides {
+        row.extend([
+            RowValue::Text(Some(source.as_str())),
+            RowValue::Text(value.signal.map(Signal::as_str)),
+            RowValue::Real(value.number.filter(|_| cell.article.is_none())),
+            RowValue::Real(value.number.filter(|_| cell.article.is_some())),
+            RowValue::Moment(Some(observed_at.timestamp_micros())),
         ]);
     }
-    RecordBatch::try_new(schema(), columns).map_err(merge_failed)
+    rows.push(&row)
 }

@@ -16,15 +16,15 @@ use crate::tables::{SeriesKey, Table};
 /// An archive, or a part of one.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
-    view: View,
+    pub(super) view: View,
     part: Option<DatasetSeries>,
     sectors: HashMap<Ticker, Sector>,
     /// The trading days of its definition, if it has one.
-    sessions: Option<Sessions>,
+    pub(super) sessions: Option<Sessions>,
     /// Which tickers it says are the same.
-    identity: Identity,
+    pub(super) identity: Identity,
     /// How its dataset dates signals.
-    dates: NaiveRule,
+    pub(super) dates: NaiveRule,
 }
 
 /// A dataset's series of signals, their tickers, and its range of dates.
@@ -59,21 +59,6 @@ impl Subject {
         Ok(Self { sectors, view, part, sessions, identity, dates: plan.dates })
     }
 
-    /// The trading days that its definition gives.
-    pub(super) fn sessions(&self) -> Option<&Sessions> {
-        self.sessions.as_ref()
-    }
-
-    /// Which tickers its definition says are the same.
-    pub(super) fn identity(&self) -> &Identity {
-        &self.identity
-    }
-
-    /// The view of the archive.
-    pub(super) fn view(&self) -> &View {
-        &self.view
-    }
-
     /// The signals of the part; none for a whole archive.
     pub(super) fn scope(&self) -> Option<&Scope> {
         self.part.as_ref().map(|part| &part.scope)
@@ -83,11 +68,6 @@ impl Subject {
     pub(super) fn pairs(&self) -> Option<BTreeSet<(Period, Regime)>> {
         let part = self.part.as_ref()?;
         Some(part.series.iter().filter_map(|key| key.period.zip(key.regime)).collect())
-    }
-
-    /// How signals are dated.
-    pub(super) fn dates(&self) -> NaiveRule {
-        self.dates
     }
 
     /// Whether a series is in scope.

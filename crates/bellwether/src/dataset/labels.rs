@@ -47,9 +47,9 @@ impl Labeller {
             Some(prices) => prices.sessions().to_vec(),
             None => plan.sessions.between(FIRST, FIRST + Day::from(u16::MAX)).to_vec(),
         };
-        let entries = DatedEntries::of(&sessions, plan.labels.lag);
+        let entries = DatedEntries::new(&sessions, plan.labels.lag);
         let prices = prices.map(|prices| {
-            let exits = Exits::of(&prices);
+            let exits = Exits::new(&prices);
             (prices, exits)
         });
         Some(Self { sessions, entries, prices, labels: plan.labels.clone() })

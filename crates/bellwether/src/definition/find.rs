@@ -82,7 +82,7 @@ pub fn find(name_or_path: &str, definitions: &Path) -> Result<DefinitionFile> {
             DefinitionFile::new(path, DEMO.1.to_owned())
         }
         Err(source) if source.kind() == io::ErrorKind::NotFound => Err(missing(name_or_path, path)),
-        Err(source) => Err(FileError::Read { path, source }.into()),
+        Err(source) => Err(FileError::read(&path)(source)),
     }
 }
 

@@ -29,7 +29,7 @@ pub fn refuse_below(root: &Path, path: &Path) -> Result<()> {
 
 /// Refuses a link.
 pub fn refuse(path: &Path) -> Result<()> {
-    if path.is_symlink() { Err(FileError::Linked { path: path.to_owned() }.into()) } else { Ok(()) }
+    if path.is_symlink() { Err(FileError::linked(path)) } else { Ok(()) }
 }
 
 /// Creates a folder if needed, directly inside an existing one, durably.
@@ -81,7 +81,7 @@ enum Use {
 
 fn own(path: &Path, options: &mut OpenOptions, purpose: Use) -> Result<File> {
     open_with(path, options, purpose).map_err(|source| match purpose {
-        _ if path.is_symlink() => FileError::Linked { path: path.to_owned() }.into(),
+        _ if path.is_symlink() => FileError::linked(path),
         Use::Read => FileError::read(path)(source),
         Use::Write => FileError::write(path)(source),
     })

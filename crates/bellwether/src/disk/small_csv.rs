@@ -2,6 +2,7 @@
 //!
 //! They are read whole, up to a size, and an error has the number of its line. Fields may be quoted, but have no commas.
 
+use std::fmt::Display;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -11,48 +12,25 @@ use crate::disk::file;
 
 /// Why a file cannot be used, in words.
 #[derive(Debug, thiserror::Error)]
-pub enum CsvError {
-    /// It cannot be read.
-    #[error("cannot read it: {0}")]
-    Read(#[from] io::Error),
+#[error("{0}")]
+pub struct CsvError(String);
 
-    /// It is too large.
-    #[error("it has more than {} MB", .most >> 20)]
-    TooLong {
-        /// The most bytes.
-        most: u64,
-    },
+impl CsvError {
+    /// A line that is no item; lines count from 1.
+    pub(crate) fn line(line: usize, what: impl Display) -> Self {
+        Self(format!("line {line}: {what}"))
+    }
 
-    /// It lacks a column.
-    #[error("it has no column `{column}`: the first line names {}", in_words(.columns))]
-    Column {
-        /// The column.
-        column: &'static str,
-        /// All columns.
-        columns: &'static [&'static str],
-    },
+    /// No line after the first.
+    pub(crate) fn empty(items: &str) -> Self {
+        Self(format!("it lists no {items}"))
+    }
+}
 
-    /// It has another column.
-    #[error("it has a column `{column}`: the columns are {}", in_words(.columns))]
-    Unknown {
-        /// The column.
-        column: String,
-        /// All columns.
-        columns: &'static [&'static str],
-    },
-
-    /// It has no line after the first.
-    #[error("it lists no {0}")]
-    Empty(&'static str),
-
-    /// A line is no item.
-    #[error("line {line}: {what}")]
-    Line {
-        /// Its number, from 1 on.
-        line: usize,
-        /// What is wrong with it.
-        what: String,
-    },
+impl From<io::Error> for CsvError {
+    fn from(error: io::Error) -> Self {
+        Self(format!("cannot read it: {error}"))
+    }
 }
 
 /// The items of a file, each with the number of its line and its fields.
@@ -67,7 +45,7 @@ pub(crate) fn read(path: &Path, most: u64) -> Result<String, CsvError> {
     let mut bytes = Vec::new();
     file::open_regular(path)?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
-        return Err(CsvError::TooLong { most });
+        return Err(CsvError(format!("it has more than {} MB", most >> 20)));
     }
     Ok(io::read_to_string(&bytes[..])?)
 }
@@ -80,14 +58,15 @@ impl<'a, const N: usize> Items<'a, N> {
         let mut indices = [0; N];
         for (index, column) in indices.iter_mut().zip(columns) {
             let found = names.iter().position(|other| other == column);
-            *index = found.ok_or(CsvError::Column { column, columns })?;
+            let missing = || format!("it has no column `{column}`: the first line names {}", in_words(columns));
+            *index = found.ok_or_else(|| CsvError(missing()))?;
         }
         let mut items = Vec::new();
         for (text, line) in lines.filter(|(text, _)| !text.trim().is_empty()) {
             let fields: Vec<&str> = fields(text).collect();
             if fields.len() > names.len() {
                 let what = format!("it has {} fields, and the first line has {}", fields.len(), names.len());
-                return Err(CsvError::Line { line, what });
+                return Err(CsvError::line(line, what));
             }
             items.push((line, indices.map(|index| fields.get(index).copied().unwrap_or_default())));
         }
@@ -97,7 +76,7 @@ impl<'a, const N: usize> Items<'a, N> {
     /// Refuses other columns.
     pub(crate) fn only(self, columns: &'static [&'static str; N]) -> Result<Self, CsvError> {
         match self.names.iter().find(|name| !columns.contains(name)) {
-            Some(column) => Err(CsvError::Unknown { column: (*column).to_owned(), columns }),
+            Some(column) => Err(CsvError(format!("it has a column `{column}`: the columns are {}", in_words(columns)))),
             None => Ok(self),
         }
     }

@@ -11,7 +11,7 @@ use super::retention;
 use crate::disk::file::{self, FileError, FileRecord, Staging};
 use crate::disk::links;
 use crate::disk::names::is_unique;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::time::unique_name;
 
 impl VersionRecord {
@@ -33,7 +33,7 @@ impl VersionRecord {
                 continue;
             }
             match Self::of_version(&links::read(&path.join(RECORD))?, &path) {
-                Err(error) if matches!(error.downcast_ref(), Some(FileError::Layout { .. })) => {}
+                Err(error) if error.kind() == ErrorKind::Layout => {}
                 whole => found.push((path, whole?)),
             }
         }

@@ -79,13 +79,13 @@ pub(super) fn check(folder: &Path) -> Result<()> {
     [folder.parent(), Some(folder)].into_iter().flatten().try_for_each(links::refuse)?;
     let is_file = |path: &&Path| fs::metadata(path).is_ok_and(|found| !found.is_dir());
     if let Some(path) = folder.ancestors().find(is_file) {
-        return Err(FileError::Occupied { path: path.to_owned(), found: "a file", wanted: "a folder" }.into());
+        return Err(FileError::occupied(path, "a file", "a folder"));
     }
     let latest = folder.join(LATEST);
     match fs::symlink_metadata(&latest) {
         Ok(found) if !found.is_symlink() => {
             let found = if found.is_dir() { "a folder" } else { "a file" };
-            Err(FileError::Occupied { path: latest, found, wanted: "a link to the newest version" }.into())
+            Err(FileError::occupied(&latest, found, "a link to the newest version"))
         }
         _ => Ok(()),
     }

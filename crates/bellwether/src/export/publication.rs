@@ -21,7 +21,7 @@ use super::target_folder::TargetFolder;
 use crate::columns::{self, RowBuffer, Rows};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, Staging};
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::interface::{Period, Regime};
 use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
 use crate::process::cancel::CancellationToken;
@@ -307,5 +307,5 @@ fn deliver(block: &[Rows], content: &mut Content, files: &mut Files, folder: &Pa
 }
 
 fn defect(folder: &Path, what: &str) -> Error {
-    FileError::Encode { path: folder.to_owned(), source: Reason::from(what) }.into()
+    FileError::encode(folder, what)
 }

@@ -16,7 +16,7 @@ use crate::disk::digest;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
 use crate::disk::names;
-use crate::error::{Error, Reason, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape, is_label};
 use crate::tables::Watch;
 use crate::time::as_record;
@@ -244,7 +244,7 @@ impl VersionRecord {
     /// Reads the record of a folder; `None` if it has another layout.
     pub(super) fn open_current(folder: &Path) -> Result<Option<Self>> {
         match Self::open(folder) {
-            Err(error) if matches!(error.downcast_ref(), Some(FileError::Layout { .. })) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::Layout => Ok(None),
             record => record.map(Some),
         }
     }
@@ -315,7 +315,7 @@ fn check_layout(text: &[u8], folder: &Path, known: RangeInclusive<u64>) -> Resul
         RecordHead { layout: Some(layout) } if known.contains(&layout) => Ok(()),
         RecordHead { layout: Some(layout) } => {
             let path = folder.join(RECORD);
-            Err(FileError::Layout { path, layout, known: LAYOUT, bellwether: None }.into())
+            Err(FileError::layout(&path, layout, LAYOUT, None))
         }
     }
 }

@@ -134,8 +134,7 @@ fn retire(version: &Path, removed: &Path) -> io::Result<()> {
 ///
 /// If it is not ours, contains anything else, or cannot be removed.
 pub fn remove(version: &Path) -> Result<()> {
-    retire(version, &name_for_removal(version))
-        .map_err(|source| FileError::Remove { path: version.to_owned(), source }.into())
+    retire(version, &name_for_removal(version)).map_err(FileError::remove(version))
 }
 
 /// A version with its build time from its record: names of the same second are in random order.

@@ -44,7 +44,7 @@ impl TargetFolder {
         match fs::symlink_metadata(&builds) {
             Ok(found) if !found.is_dir() => {
                 let found = if found.is_symlink() { "a symbolic link" } else { "a file" };
-                Err(FileError::Occupied { path: builds, found, wanted: "a folder" }.into())
+                Err(FileError::occupied(&builds, found, "a folder"))
             }
             _ => Ok(Self { folder: builds, label: Some(label(ad_hoc)), latest_before: None }),
         }

@@ -17,19 +17,18 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use url::Url;
 
-use super::chunks::{self, Chunks};
+use super::chunks::{self, Chunks, read_ready};
 use super::date_of;
 use super::failure::{BodyRefusal, Failure, ReadFault, words_in};
 use super::gauge::Gauge;
-use super::mask::Masked;
-use super::ready::read_ready;
-use super::timed_chunks::TimedChunks;
-use super::unpack::{Corrupt, Packing, Unpacked};
+use super::unpack::{Corrupt, Masked, Packing, Unpacked};
 use crate::disk::digest::{Digest, hex};
 use crate::disk::file;
-use crate::error::Error;
+use crate::disk::links;
+use crate::disk::remove;
+use crate::error::{self, Error};
 use crate::key::ApiKey;
-use crate::time::Clock;
+use crate::time::{Clock, unique_name};
 
 /// The largest decompressed body.
 const MAX_BYTES: u64 = 32 << 30;
@@ -71,18 +70,14 @@ impl BodySummary {
 /// The most pages of an answer.
 const MAX_PAGES: usize = 10_000;
 
-/// A response whose body has not been read yet.
-pub(super) struct Stream {
-    response: reqwest::Response,
-    exchange: Exchange,
-    packing: Packing,
-}
-
 /// The body of a page on its way to the reader; none if the service did not give it.
 type Page = Option<(Chunks, Packing)>;
 
 /// How to read a body.
 pub(super) struct BodyOptions<'a> {
+    /// Number of attempts, this one included.
+    pub(super) attempts: u32,
+    pub(super) clock: Clock,
     /// The key to mask in it.
     pub(super) key: ApiKey,
     /// Where to keep a copy.
@@ -102,77 +97,69 @@ struct Exchange {
     condition: Option<(HeaderName, HeaderValue)>,
 }
 
-impl Stream {
-    pub(super) fn of(response: reqwest::Response, attempts: u32, clock: Clock, key: &ApiKey) -> Result<Self, Failure> {
-        let packing = packing_of(&response)?;
-        let total = response.headers().get("x-total-count").and_then(|total| total.to_str().ok()?.trim().parse().ok());
-        let condition = condition_of(&response, key);
-        let exchange = Exchange { status: response.status().as_u16(), attempts, clock, total, condition };
-        Ok(Self { response, exchange, packing })
-    }
-
-    /// Passes the body to a reader as it arrives, page by page: `follow` asks for another page.
-    pub(super) async fn read<T, F>(
-        self,
-        read: F,
-        taking: BodyOptions<'_>,
-        follow: impl AsyncFn(Url) -> Result<reqwest::Response, Failure>,
-    ) -> Result<T, Failure>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
-    {
-        let (pages, further) = mpsc::channel(1);
-        let (sender, chunks) = chunks::channel();
-        let (exchange, packing) = (self.exchange, self.packing);
-        let BodyOptions { key, evidence, stall, gauge } = taking;
-        let reader = spawn_blocking(move || {
-            let mut body = Body::new((chunks, packing), further, exchange, key, evidence.as_deref())?;
-            read(&mut body).map_err(|fault| {
-                body.keep_the_rest();
-                match Failure::from(fault) {
-                    Failure::Malformed { offset: 0, reason } => {
-                        let words = words_in(&body.beginning).filter(|_| body.beginning.starts_with(b"{"));
-                        let reason =
-                            words.map_or(reason.clone(), |words| format!("{reason}, and the service says: {words}"));
-                        Failure::Malformed { offset: 0, reason }
-                    }
-                    failure => failure,
+/// Passes the body of a response to a reader as it arrives, page by page: `follow` asks for another page.
+pub(super) async fn read_body<T, F>(
+    mut response: reqwest::Response,
+    read: F,
+    options: BodyOptions<'_>,
+    follow: impl AsyncFn(Url) -> Result<reqwest::Response, Failure>,
+) -> Result<T, Failure>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
+{
+    let BodyOptions { attempts, clock, key, evidence, stall, gauge } = options;
+    let packing = packing_of(&response)?;
+    let total = response.headers().get("x-total-count").and_then(|total| total.to_str().ok()?.trim().parse().ok());
+    let condition = condition_of(&response, &key);
+    let exchange = Exchange { status: response.status().as_u16(), attempts, clock, total, condition };
+    let (pages, further) = mpsc::channel(1);
+    let (mut sender, chunks) = chunks::channel();
+    let reader = spawn_blocking(move || {
+        let mut body = Body::new((chunks, packing), further, exchange, key, evidence.as_deref())?;
+        read(&mut body).map_err(|fault| {
+            body.keep_the_rest();
+            match Failure::from(fault) {
+                Failure::Malformed { offset: 0, reason } => {
+                    let words = words_in(&body.beginning).filter(|_| body.beginning.starts_with(b"{"));
+                    let reason =
+                        words.map_or(reason.clone(), |words| format!("{reason}, and the service says: {words}"));
+                    Failure::Malformed { offset: 0, reason }
                 }
-            })
-        });
-        let feed = async move {
-            let (mut response, mut sender) = (self.response, sender);
-            for _ in 0..MAX_PAGES {
-                let next = next_page(&response).filter(|_| response.status() != StatusCode::NOT_MODIFIED);
-                chunks::pump(TimedChunks::new(response, stall), sender, gauge).await;
-                let Some(next) = next else { return Ok(()) };
-                let page = async { follow(next?).await.and_then(|page| Ok((packing_of(&page)?, page))) };
-                let (packing, page) = match page.await {
-                    Ok(page) => page,
-                    Err(failure) => {
-                        // The reader must not take what it has for the whole.
-                        let _ = pages.send(None).await;
-                        return Err(failure);
-                    }
-                };
-                let (of_page, chunks) = chunks::channel();
-                if pages.send(Some((chunks, packing))).await.is_err() {
-                    return Ok(());
-                }
-                (response, sender) = (page, of_page);
+                failure => failure,
             }
-            let _ = pages.send(None).await;
-            Err(Failure::Refused(format!("it has more than {MAX_PAGES} pages")))
-        };
-        let (fed, read) = tokio::join!(feed, reader);
-        fed.and_then(|()| read.unwrap_or_else(|panic| Err(Failure::Stop(Error::worker(panic)))))
-    }
+        })
+    });
+    let feed = async move {
+        for _ in 0..MAX_PAGES {
+            let next = next_page(&response).filter(|_| response.status() != StatusCode::NOT_MODIFIED);
+            chunks::pump(response, stall, sender, gauge).await;
+            let Some(next) = next else { return Ok(()) };
+            let page = async { follow(next?).await.and_then(|page| Ok((packing_of(&page)?, page))) };
+            let (packing, page) = match page.await {
+                Ok(page) => page,
+                Err(failure) => {
+                    // The reader must not take what it has for the whole.
+                    let _ = pages.send(None).await;
+                    return Err(failure);
+                }
+            };
+            let (of_page, chunks) = chunks::channel();
+            if pages.send(Some((chunks, packing))).await.is_err() {
+                return Ok(());
+            }
+            (response, sender) = (page, of_page);
+        }
+        let _ = pages.send(None).await;
+        Err(Failure::Refused(format!("it has more than {MAX_PAGES} pages")))
+    };
+    let (fed, read) = tokio::join!(feed, reader);
+    fed.and_then(|()| read.unwrap_or_else(|panic| Err(Failure::Stop(Error::worker(panic)))))
 }
 
 fn packing_of(response: &reqwest::Response) -> Result<Packing, Failure> {
     let encoding = response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes());
-    Packing::of(encoding).ok_or_else(|| Failure::Refused("its content encoding is not supported".to_owned()))
+    Packing::from_encoding(encoding).ok_or_else(|| Failure::Refused("its content encoding is not supported".to_owned()))
 }
 
 /// The header that asks whether an answer is still this one: by its `ETag` or, without one, by when it last changed. None for
@@ -219,7 +206,7 @@ fn next_page(response: &reqwest::Response) -> Option<Result<Url, Failure>> {
 /// A body, for reading on a blocking thread.
 pub(crate) struct Body {
     exchange: Exchange,
-    inner: Masked<Unpacked<Chunks>>,
+    inner: Masked<Unpacked>,
     further: mpsc::Receiver<Page>,
     key: ApiKey,
     /// The bytes of the pages before, and of this one, as they arrived.
@@ -241,8 +228,8 @@ impl Body {
         key: ApiKey,
         evidence: Option<&Path>,
     ) -> Result<Self, Failure> {
-        let packed = chunks.bytes_taken();
-        let unpacked = Unpacked::of(chunks, packing).map_err(Failure::Broken)?;
+        let packed = Arc::clone(&chunks.taken);
+        let unpacked = Unpacked::new(chunks, packing).map_err(Failure::Broken)?;
         Ok(Self {
             exchange,
             inner: Masked::new(unpacked, &key),
@@ -265,8 +252,8 @@ impl Body {
             Some(Some(page)) => page,
         };
         self.packed_before += self.packed.load(Ordering::Relaxed);
-        self.packed = chunks.bytes_taken();
-        self.inner = Masked::new(Unpacked::of(chunks, packing)?, &self.key);
+        self.packed = Arc::clone(&chunks.taken);
+        self.inner = Masked::new(Unpacked::new(chunks, packing)?, &self.key);
         self.counted = 0;
         Ok(true)
     }
@@ -329,4 +316,41 @@ fn check_bounds(bytes: u64, packed: u64) -> io::Result<()> {
         return Ok(());
     };
     Err(io::Error::other(BodyRefusal(reason)))
+}
+
+/// A file for a body, removed on drop unless it is kept.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    folder: PathBuf,
+    path: PathBuf,
+    is_kept: bool,
+}
+
+impl Evidence {
+    pub(super) fn begin(folder: &Path, clock: Clock) -> error::Result<Self> {
+        links::refuse(folder)?;
+        file::create_folders(folder)?;
+        let path = folder.join(format!("{}.body", unique_name(clock.now())));
+        Ok(Self { folder: folder.to_owned(), path, is_kept: false })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Keeps the file and returns its path.
+    pub(super) fn keep(mut self) -> PathBuf {
+        self.is_kept = true;
+        self.path.clone()
+    }
+}
+
+impl Drop for Evidence {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // Best effort: the file is of no use. The folder is removed once it is empty.
+            let _ = remove::file(&self.path);
+            let _ = remove::folder(&self.folder);
+        }
+    }
 }

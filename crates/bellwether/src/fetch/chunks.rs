@@ -6,14 +6,15 @@
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 use std::vec;
 
 use bytes::{Buf, Bytes};
+use futures_util::FutureExt;
 use tokio::sync::mpsc;
 
 use super::gauge::Gauge;
-use super::ready::read_ready;
-use super::timed_chunks::TimedChunks;
+use crate::net::connection::{check_pace, innermost};
 
 /// The most batches queued between network and reader.
 const AHEAD: usize = 8;
@@ -30,8 +31,14 @@ pub(super) fn channel() -> (mpsc::Sender<ChunkGroup>, Chunks) {
     (sender, chunks)
 }
 
-/// Moves chunks from the network to the reader until the body ends or the reader stops.
-pub(super) async fn pump(mut body: TimedChunks, sender: mpsc::Sender<ChunkGroup>, gauge: &Gauge) {
+/// Moves chunks from the network to the reader until the body ends or the reader stops. The service may be silent for `stall`.
+pub(super) async fn pump(
+    response: reqwest::Response,
+    stall: Duration,
+    sender: mpsc::Sender<ChunkGroup>,
+    gauge: &Gauge,
+) {
+    let mut body = TimedChunks { response, stall, waited: Duration::ZERO, received: 0 };
     let mut is_over = false;
     while !is_over {
         let (mut handful, mut bytes) = (ChunkGroup::new(), 0);
@@ -58,19 +65,57 @@ pub(super) async fn pump(mut body: TimedChunks, sender: mpsc::Sender<ChunkGroup>
     }
 }
 
+/// The chunks of a body as they arrive, and how long they took: only time spent waiting for the service counts. A slow reader is
+/// not the service's fault.
+struct TimedChunks {
+    response: reqwest::Response,
+    /// How long the service may be silent.
+    stall: Duration,
+    waited: Duration,
+    received: u64,
+}
+
+impl TimedChunks {
+    /// Waits for the next chunk; `None` at the end.
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
+        let begun = Instant::now();
+        let chunk = self.response.chunk().await;
+        self.waited += begun.elapsed();
+        self.take_chunk(chunk)
+    }
+
+    /// The next chunk if it is available.
+    fn ready(&mut self) -> Option<io::Result<Option<Bytes>>> {
+        let chunk = self.response.chunk().now_or_never()?;
+        Some(self.take_chunk(chunk))
+    }
+
+    fn take_chunk(&mut self, chunk: reqwest::Result<Option<Bytes>>) -> io::Result<Option<Bytes>> {
+        let broken =
+            |error: reqwest::Error| io::Error::new(io::ErrorKind::ConnectionAborted, innermost(&error.without_url()));
+        let chunk = chunk.map_err(broken)?;
+        if let Some(chunk) = &chunk {
+            self.received += chunk.len() as u64;
+            check_pace(self.received, self.waited, self.stall)?;
+        }
+        Ok(chunk)
+    }
+}
+
+/// Reads from the bytes that a source already holds.
+pub(super) fn read_ready(source: &mut impl BufRead, buffer: &mut [u8]) -> io::Result<usize> {
+    let count = source.fill_buf()?.read(buffer)?;
+    source.consume(count);
+    Ok(count)
+}
+
 /// The chunks as bytes.
 pub(super) struct Chunks {
     handfuls: mpsc::Receiver<ChunkGroup>,
     handful: vec::IntoIter<io::Result<Bytes>>,
     current: Bytes,
-    taken: Arc<AtomicU64>,
-}
-
-impl Chunks {
     /// Number of bytes taken so far.
-    pub(super) fn bytes_taken(&self) -> Arc<AtomicU64> {
-        Arc::clone(&self.taken)
-    }
+    pub(super) taken: Arc<AtomicU64>,
 }
 
 impl BufRead for Chunks {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::Refusal;
-use super::evidence::Evidence;
+use super::body::Evidence;
 use super::unpack::Corrupt;
 use crate::error::{Error, ErrorKind, Reason};
 use crate::interface::ValidationFault;

@@ -6,15 +6,10 @@
 
 mod body;
 mod chunks;
-mod evidence;
 mod failure;
 mod gauge;
-mod mask;
-mod rate_limiter;
-mod ready;
 mod retry;
 mod route;
-mod timed_chunks;
 mod unpack;
 
 use std::collections::BTreeMap;
@@ -41,11 +36,9 @@ use crate::plan::{Asking, Request, RequestLimits};
 use crate::time::Clock;
 use crate::time::skew::Skew;
 
-use body::{BodyOptions, Stream};
-use evidence::Evidence;
+use body::{BodyOptions, Evidence, read_body};
 use failure::{Failure, RequestPlace};
-use rate_limiter::RateLimiter;
-use retry::{RetrySchedule, RetryVerdict};
+use retry::{RateLimiter, RetrySchedule, RetryVerdict};
 use route::Route;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -266,7 +259,7 @@ impl Client {
     /// The paths that the service's own description has, `openapi.json` below the base address or at its root; none without
     /// one. The key is not sent.
     pub(crate) async fn described_paths(&self, base: Base) -> Option<Vec<String>> {
-        const MOST_BYTES: usize = 8 << 20;
+        const MAX_BYTES: usize = 8 << 20;
         let below = self.below(base, "openapi.json");
         let root = below.join("/openapi.json").ok()?;
         for address in [below, root] {
@@ -275,7 +268,7 @@ impl Client {
             let mut body = Vec::new();
             while let Ok(Some(chunk)) = response.chunk().await {
                 body.extend_from_slice(&chunk);
-                if body.len() > MOST_BYTES {
+                if body.len() > MAX_BYTES {
                     return None;
                 }
             }
@@ -305,12 +298,12 @@ impl Client {
     {
         let _permit = self.free.acquire().await.expect("the semaphore is never closed");
         let route = self.route(request);
-        let mut schedule = RetrySchedule::new();
+        let mut schedule = RetrySchedule::default();
         let mut malformed_before = false;
         loop {
             self.paces[&route.host].wait().await;
             let evidence = malformed_before.then(|| Evidence::begin(&self.evidence, self.clock)).transpose()?;
-            let attempts = schedule.attempts() + 1;
+            let attempts = schedule.attempts + 1;
             let failure = match self.attempt((request, condition), attempts, read.clone(), evidence.as_ref()).await {
                 Ok(value) => {
                     self.paces[&route.host].recover();
@@ -336,7 +329,7 @@ impl Client {
                 let place =
                     RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
                 let is_of_one = failure.is_of_one_request();
-                let error = failure.into_error(place, schedule.attempts(), evidence);
+                let error = failure.into_error(place, schedule.attempts, evidence);
                 return if is_of_one { Ok(Answered::Failed(error)) } else { Err(error) };
             };
             self.gauge.waits(&failure.to_string());
@@ -366,10 +359,9 @@ impl Client {
             return Err(Failure::of_status(response, self.clock.now(), &self.key).await);
         }
         let evidence = evidence.map(|evidence| evidence.path().to_owned());
-        let taking = BodyOptions { key: self.key.clone(), evidence, stall: self.stall, gauge: &self.gauge };
-        Stream::of(response, attempts, self.clock, &self.key)?
-            .read(read, taking, async |page| self.page(request, page).await)
-            .await
+        let (key, clock) = (self.key.clone(), self.clock);
+        let options = BodyOptions { attempts, clock, key, evidence, stall: self.stall, gauge: &self.gauge };
+        read_body(response, read, options, async |page| self.page(request, page).await).await
     }
 
     /// Asks for a further page of an answer.

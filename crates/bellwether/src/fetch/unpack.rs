@@ -1,13 +1,21 @@
-//! Decompresses a body, to its last byte.
+//! Decompresses a body, to its last byte, and masks the key in it.
 //!
 //! A compressed body is a single stream (several are allowed for gzip and zstd) and nothing else: trailing bytes are an
 //! error, as are bytes that do not decompress. Transport errors pass through unchanged.
+//!
+//! A service may echo the key, as a page that shows its own URL does. Bytes are masked before anything reads them, so whatever
+//! is decoded, kept as evidence or reported comes from masked bytes. The key is masked as it is, and escaped once for a URL,
+//! for JSON or for HTML. Masking keeps the length, so offsets in the body stay valid. A key too short to tell from ordinary
+//! text is not masked, since that would change data.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::sync::Arc;
 
-use super::ready::read_ready;
+use super::chunks::read_ready;
+use crate::key::ApiKey;
+use crate::key::echo::Echo;
 
-/// Bytes to decompress at once.
+/// Bytes to decompress, or to search for the key, at once.
 const PORTION: usize = 1 << 17;
 
 /// The compression of a body.
@@ -23,7 +31,7 @@ pub(super) enum Packing {
 
 impl Packing {
     /// The compression that a `Content-Encoding` names; `None` if it is not one that we accept.
-    pub(super) fn of(encoding: Option<&[u8]>) -> Option<Self> {
+    pub(super) fn from_encoding(encoding: Option<&[u8]>) -> Option<Self> {
         let encoding = encoding.map(<[u8]>::to_ascii_lowercase);
         Some(match encoding.as_deref() {
             None | Some(b"" | b"identity") => Self::None,
@@ -54,7 +62,7 @@ impl Corrupt {
         error
     }
 
-    fn of(packing: &'static str, error: io::Error) -> io::Error {
+    fn explain(packing: &'static str, error: io::Error) -> io::Error {
         match error.kind() {
             // A body that ends too soon may be complete on the next attempt.
             ErrorKind::UnexpectedEof | ErrorKind::Interrupted | ErrorKind::ConnectionAborted => error,
@@ -67,62 +75,50 @@ impl Corrupt {
 }
 
 /// The decompressed bytes of a body.
-pub(super) enum Unpacked<R: BufRead> {
-    Plain(R),
-    Gzip(Buffered<flate2::bufread::MultiGzDecoder<R>>),
-    Deflate(Buffered<Whole<flate2::bufread::ZlibDecoder<R>>>),
-    Brotli(Buffered<Brotli<R>>),
-    Zstd(Buffered<zstd::Decoder<'static, R>>),
+pub(super) struct Unpacked {
+    inner: Box<dyn BufRead + Send>,
+    /// The name of the compression, if there is one.
+    packing: Option<&'static str>,
 }
 
-type Buffered<D> = Box<BufReader<D>>;
-
-fn buffer<D: Read>(decoder: D) -> Buffered<D> {
-    Box::new(BufReader::with_capacity(PORTION, decoder))
-}
-
-impl<R: BufRead> Unpacked<R> {
-    pub(super) fn of(body: R, packing: Packing) -> io::Result<Self> {
-        Ok(match packing {
-            Packing::None => Self::Plain(body),
-            Packing::Gzip => Self::Gzip(buffer(flate2::bufread::MultiGzDecoder::new(body))),
-            Packing::Deflate => Self::Deflate(buffer(Whole(flate2::bufread::ZlibDecoder::new(body)))),
-            Packing::Brotli => Self::Brotli(buffer(Brotli::new(body))),
-            Packing::Zstd => Self::Zstd(buffer(zstd::Decoder::with_buffer(body)?)),
-        })
+impl Unpacked {
+    pub(super) fn new(body: impl BufRead + Send + 'static, packing: Packing) -> io::Result<Self> {
+        fn buffer(decoder: impl Read + Send + 'static) -> Box<dyn BufRead + Send> {
+            Box::new(BufReader::with_capacity(PORTION, decoder))
+        }
+        let (inner, packing) = match packing {
+            Packing::None => (Box::new(body) as Box<dyn BufRead + Send>, None),
+            Packing::Gzip => (buffer(flate2::bufread::MultiGzDecoder::new(body)), Some("gzip")),
+            Packing::Deflate => (buffer(Whole(flate2::bufread::ZlibDecoder::new(body))), Some("zlib")),
+            Packing::Brotli => (buffer(Brotli(brotli_decompressor::Decompressor::new(body, 1 << 16))), Some("Brotli")),
+            Packing::Zstd => (buffer(zstd::Decoder::with_buffer(body)?), Some("zstd")),
+        };
+        Ok(Self { inner, packing })
     }
 }
 
-impl<R: BufRead> BufRead for Unpacked<R> {
+impl BufRead for Unpacked {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        match self {
-            Self::Plain(body) => body.fill_buf(),
-            Self::Gzip(decoder) => decoder.fill_buf().map_err(|error| Corrupt::of("gzip", error)),
-            Self::Deflate(decoder) => decoder.fill_buf().map_err(|error| Corrupt::of("zlib", error)),
-            Self::Brotli(decoder) => decoder.fill_buf().map_err(|error| Corrupt::of("Brotli", error)),
-            Self::Zstd(decoder) => decoder.fill_buf().map_err(|error| Corrupt::of("zstd", error)),
-        }
+        let packing = self.packing;
+        self.inner.fill_buf().map_err(|error| match packing {
+            Some(packing) => Corrupt::explain(packing, error),
+            None => error,
+        })
     }
 
     fn consume(&mut self, count: usize) {
-        match self {
-            Self::Plain(body) => body.consume(count),
-            Self::Gzip(decoder) => decoder.consume(count),
-            Self::Deflate(decoder) => decoder.consume(count),
-            Self::Brotli(decoder) => decoder.consume(count),
-            Self::Zstd(decoder) => decoder.consume(count),
-        }
+        self.inner.consume(count);
     }
 }
 
-impl<R: BufRead> Read for Unpacked<R> {
+impl Read for Unpacked {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         read_ready(self, buffer)
     }
 }
 
 /// A stream of zlib without trailing bytes. The crate's decoder stops at its end, whatever follows.
-pub(super) struct Whole<D>(D);
+struct Whole<D>(D);
 
 impl<R: BufRead> Read for Whole<flate2::bufread::ZlibDecoder<R>> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -133,16 +129,7 @@ impl<R: BufRead> Read for Whole<flate2::bufread::ZlibDecoder<R>> {
 }
 
 /// A Brotli stream without trailing bytes. The crate's decoder stops at the end of the stream, whatever follows.
-pub(super) struct Brotli<R: BufRead>(brotli_decompressor::Decompressor<R>);
-
-impl<R: BufRead> Brotli<R> {
-    /// Bytes buffered for the decoder.
-    const HELD: usize = 1 << 16;
-
-    fn new(body: R) -> Self {
-        Self(brotli_decompressor::Decompressor::new(body, Self::HELD))
-    }
-}
+struct Brotli<R: BufRead>(brotli_decompressor::Decompressor<R>);
 
 impl<R: BufRead> Read for Brotli<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -156,11 +143,60 @@ impl<R: BufRead> Read for Brotli<R> {
     }
 }
 
+/// Bytes with the key masked.
+pub(super) struct Masked<R> {
+    inner: R,
+    /// `None` if nothing is masked.
+    echo: Option<Arc<Echo>>,
+    buffer: Vec<u8>,
+    /// The bytes of the buffer that are searched and not yet handed out.
+    clean: std::ops::Range<usize>,
+    is_at_end: bool,
+}
+
+impl<R: BufRead> Masked<R> {
+    pub(super) fn new(inner: R, key: &ApiKey) -> Self {
+        Self { inner, echo: key.echo().cloned(), buffer: Vec::new(), clean: 0..0, is_at_end: false }
+    }
+
+    /// The bytes available; empty at the end. They stay until consumed.
+    pub(super) fn ready(&mut self) -> io::Result<&[u8]> {
+        let Some(echo) = self.echo.clone() else { return self.inner.fill_buf() };
+        if self.clean.is_empty() {
+            self.fill(&echo)?;
+        }
+        Ok(&self.buffer[self.clean.clone()])
+    }
+
+    /// Marks bytes as consumed.
+    pub(super) fn consume(&mut self, count: usize) {
+        if self.echo.is_none() { self.inner.consume(count) } else { self.clean.start += count }
+    }
+
+    /// Reads until something is available. The end of what was read may be the start of a key, so it is held back.
+    fn fill(&mut self, echo: &Echo) -> io::Result<()> {
+        self.buffer.drain(..self.clean.end);
+        self.clean = 0..0;
+        while !self.is_at_end && self.buffer.len() < echo.longest() {
+            let ready = self.inner.fill_buf()?;
+            let count = ready.len().min(PORTION);
+            self.buffer.extend_from_slice(&ready[..count]);
+            self.inner.consume(count);
+            self.is_at_end = count == 0;
+        }
+        echo.overwrite(&mut self.buffer);
+        let waiting = if self.is_at_end { 0 } else { echo.longest() - 1 };
+        self.clean = 0..self.buffer.len() - waiting;
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::{BufReader, ErrorKind, Read, Write};
 
-    use super::{Corrupt, Packing, Unpacked};
+    use super::{Corrupt, Masked, Packing, Unpacked};
+    use crate::key::ApiKey;
 
     const TEXT: &[u8] = b"{\"AAPL\": {\"ticker\": \"AAPL\"}}";
 
@@ -189,7 +225,8 @@ mod tests {
     /// A body that arrives `portion` bytes at a time, decompressed.
     fn unpack(packing: Packing, body: &[u8], portion: usize) -> std::io::Result<Vec<u8>> {
         let mut read = Vec::new();
-        Unpacked::of(BufReader::with_capacity(portion, body), packing)?.read_to_end(&mut read).map(|_| read)
+        let body = std::io::Cursor::new(body.to_vec());
+        Unpacked::new(BufReader::with_capacity(portion, body), packing)?.read_to_end(&mut read).map(|_| read)
     }
 
     #[test]
@@ -210,5 +247,37 @@ mod tests {
                 assert!(!is_corrupt || packing == Packing::Brotli, "{packing:?}: {cut:?}");
             }
         }
+    }
+
+    /// A text that arrives `step` bytes at a time, masked.
+    fn mask_in_steps(text: &str, step: usize, key: &ApiKey) -> String {
+        let mut masked = Masked::new(BufReader::with_capacity(step, text.as_bytes()), key);
+        let mut read = Vec::new();
+        loop {
+            let ready = masked.ready().expect("bytes in memory");
+            // Not everything handed out is always consumed at once.
+            let count = ready.len().div_ceil(2);
+            if count == 0 {
+                return String::from_utf8(read).expect("text");
+            }
+            read.extend_from_slice(&ready[..count]);
+            masked.consume(count);
+        }
+    }
+
+    #[test]
+    fn the_key_is_masked_across_chunks_and_nothing_else_changes() {
+        let key = ApiKey::new("S3CRET/key").expect("a key");
+        let text = "S3CRET/key a S3CRET/kez b S3CRET%2fkey, S3CRET\\/keyS3CRET/key \\u0053\\u0033CRET/key S3CRET/ke";
+        let expected = "********** a S3CRET/kez b ************, ********************* ******************** S3CRET/ke";
+        for step in 1..text.len() {
+            assert_eq!(mask_in_steps(text, step, &key), expected, "{step} at a time");
+        }
+    }
+
+    #[test]
+    fn a_key_short_enough_to_be_a_word_is_not_masked() {
+        let key = ApiKey::new("demo").expect("a key");
+        assert_eq!(mask_in_steps("a demo", 2, &key), "a demo");
     }
 }

@@ -16,8 +16,8 @@ use arrow::datatypes::{
 };
 use polars::prelude::{
     BooleanChunked, Categorical32Type, CategoricalChunked, Categories, Column, DataFrame, Float64Chunked, Int32Chunked,
-    Int64Chunked, IntoColumn, NewChunkedArray, PlSmallStr, PolarsResult, SortMultipleOptions, StringChunked, TimeUnit,
-    TimeZone, UInt32Chunked,
+    Int64Chunked, IntoColumn, NewChunkedArray, PlSmallStr, PolarsResult, StringChunked, TimeUnit, TimeZone,
+    UInt32Chunked,
 };
 use polars_arrow::array::PrimitiveArray;
 use polars_arrow::bitmap::Bitmap;
@@ -26,7 +26,7 @@ use polars_buffer::Buffer;
 
 use crate::error::{Error, Result};
 #[cfg(feature = "query")]
-pub(crate) use observed::{batch_of, each_observed, join};
+pub(crate) use observed::{batch_of, each_observed, integers, join, stacked};
 
 /// The rows of some batches as one frame.
 pub(crate) fn frame_of(schema: &Schema, batches: &[RecordBatch]) -> Result<DataFrame> {
@@ -37,78 +37,6 @@ pub(crate) fn frame_of(schema: &Schema, batches: &[RecordBatch]) -> Result<DataF
     let columns = schema.fields().iter().enumerate().map(column).collect::<PolarsResult<Vec<Column>>>();
     let height = batches.iter().map(RecordBatch::num_rows).sum();
     columns.and_then(|columns| DataFrame::new(height, columns)).map_err(Error::frame)
-}
-
-/// What is made of the values of a column in each group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Of {
-    /// The number of rows.
-    Rows,
-    /// Their sum.
-    Sum,
-}
-
-/// Groups rows, in the order in which each group begins, and makes columns of theirs: what of which, and its name. Without
-/// keys, all rows are one group.
-pub(crate) fn group(frame: &DataFrame, keys: &[&str], made: &[(Of, &str, &str)]) -> Result<DataFrame> {
-    grouped(frame, keys, made).map_err(Error::frame)
-}
-
-#[expect(deprecated, reason = "eager groups are summed by it; what replaces it is a query engine")]
-fn grouped(frame: &DataFrame, keys: &[&str], made: &[(Of, &str, &str)]) -> PolarsResult<DataFrame> {
-    const ALL: &str = "all rows";
-    let mut of_all = frame.clone();
-    let by = if keys.is_empty() {
-        of_all.with_column(UInt32Chunked::from_vec(ALL.into(), vec![0; frame.height()]).into_column())?;
-        &[ALL][..]
-    } else {
-        keys
-    };
-    let mut groups = of_all.group_by_stable(by.iter().copied())?;
-    let mut columns = if keys.is_empty() { Vec::new() } else { groups.keys() };
-    for (of, column, name) in made {
-        let mut found = match of {
-            Of::Rows => {
-                let lengths: Vec<u32> = groups.get_groups().iter().map(|group| group.len() as u32).collect();
-                UInt32Chunked::from_vec((*name).into(), lengths).into_column()
-            }
-            Of::Sum => {
-                groups = groups.select([*column]);
-                groups.sum()?.columns().last().expect("it has what was asked of it").clone()
-            }
-        };
-        found.rename((*name).into());
-        columns.push(found);
-    }
-    DataFrame::new(columns.first().map_or(0, Column::len), columns)
-}
-
-/// Rows sorted by columns, all ascending; equal ones stay in their order, and nulls are first.
-pub(crate) fn sorted(frame: &DataFrame, by: &[&str]) -> Result<DataFrame> {
-    let options = SortMultipleOptions::default().with_maintain_order(true);
-    frame.sort(by.iter().copied(), options).map_err(Error::frame)
-}
-
-/// Frames with the same columns, one below the other.
-pub(crate) fn stacked(frames: impl IntoIterator<Item = DataFrame>) -> Result<DataFrame> {
-    let mut frames = frames.into_iter();
-    let Some(mut all) = frames.next() else { return Ok(DataFrame::empty()) };
-    for frame in frames {
-        all.vstack_mut_owned(frame).map_err(Error::frame)?;
-    }
-    Ok(all)
-}
-
-/// A column of numbers; integers too.
-pub(crate) fn numbers(frame: &DataFrame, name: &str) -> Result<Float64Chunked> {
-    let cast = frame.column(name).and_then(|column| column.cast(&polars::prelude::DataType::Float64));
-    cast.and_then(|column| column.f64().cloned()).map_err(Error::frame)
-}
-
-/// A column of whole numbers or of instants, in microseconds.
-pub(crate) fn integers(frame: &DataFrame, name: &str) -> Result<Int64Chunked> {
-    let cast = frame.column(name).and_then(|column| column.to_physical_repr().cast(&polars::prelude::DataType::Int64));
-    cast.and_then(|column| column.i64().cloned()).map_err(Error::frame)
 }
 
 /// A column in parts, one per batch.

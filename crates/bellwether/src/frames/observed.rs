@@ -8,11 +8,11 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, FieldRef, SchemaRef, TimestampMicrosecondType};
 use polars::prelude::{
-    DataFrame, DataFrameJoinOps, Int64Chunked, IntoColumn, JoinArgs, JoinType, MaintainOrderJoin, NewChunkedArray,
-    StringChunked, UInt32Chunked,
+    DataFrame, DataFrameJoinOps, DataType as Type, Float64Chunked, Int64Chunked, IntoColumn, JoinArgs, JoinType,
+    MaintainOrderJoin, NewChunkedArray, StringChunked, UInt32Chunked,
 };
 
-use super::{frame_of, integers, numbers};
+use super::frame_of;
 use crate::archive::{Histories, StoredObservations, View};
 use crate::error::{Error, Result};
 use crate::process::in_order::in_order;
@@ -72,9 +72,31 @@ pub(crate) fn join(frame: &DataFrame, other: &DataFrame, keys: &[&str], how: Joi
     frame.join(other, keys.iter().copied(), keys.iter().copied(), args, None).map_err(Error::frame)
 }
 
+/// Frames with the same columns, one below the other.
+pub(crate) fn stacked(frames: impl IntoIterator<Item = DataFrame>) -> Result<DataFrame> {
+    let mut frames = frames.into_iter();
+    let Some(mut all) = frames.next() else { return Ok(DataFrame::empty()) };
+    for frame in frames {
+        all.vstack_mut_owned(frame).map_err(Error::frame)?;
+    }
+    Ok(all)
+}
+
+/// A column of numbers; integers too.
+fn numbers(frame: &DataFrame, name: &str) -> Result<Float64Chunked> {
+    let cast = frame.column(name).and_then(|column| column.cast(&Type::Float64));
+    cast.and_then(|column| column.f64().cloned()).map_err(Error::frame)
+}
+
+/// A column of whole numbers or of instants, in microseconds.
+pub(crate) fn integers(frame: &DataFrame, name: &str) -> Result<Int64Chunked> {
+    let cast = frame.column(name).and_then(|column| column.to_physical_repr().cast(&Type::Int64));
+    cast.and_then(|column| column.i64().cloned()).map_err(Error::frame)
+}
+
 /// A column of texts; categories too.
-pub(crate) fn texts(frame: &DataFrame, name: &str) -> Result<StringChunked> {
-    let cast = frame.column(name).and_then(|column| column.cast(&polars::prelude::DataType::String));
+fn texts(frame: &DataFrame, name: &str) -> Result<StringChunked> {
+    let cast = frame.column(name).and_then(|column| column.cast(&Type::String));
     cast.and_then(|column| column.str().cloned()).map_err(Error::frame)
 }
 

@@ -30,7 +30,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<IdSpan>, CsvError> {
     let items = Items::of(text, &COLUMNS)?.only(&COLUMNS)?.items;
     let mut named: Vec<(usize, IdSpan)> = Vec::with_capacity(items.len());
     for (line, fields) in items {
-        named.push((line, of_fields(fields).map_err(|what| CsvError::Line { line, what })?));
+        named.push((line, of_fields(fields).map_err(|what| CsvError::line(line, what))?));
     }
     let of_ticker = overlap(
         &named,
@@ -44,9 +44,9 @@ pub(super) fn parse(text: &str) -> Result<Vec<IdSpan>, CsvError> {
     );
     // A ticker that has an id twice has two ids.
     if let Some((line, what)) = of_ticker.or(of_id) {
-        return Err(CsvError::Line { line, what });
+        return Err(CsvError::line(line, what));
     }
-    if named.is_empty() { Err(CsvError::Empty("tickers")) } else { Ok(named.into_iter().map(|(_, one)| one).collect()) }
+    if named.is_empty() { Err(CsvError::empty("tickers")) } else { Ok(named.into_iter().map(|(_, one)| one).collect()) }
 }
 
 fn of_fields([ticker, from, to, id]: [&str; 4]) -> Result<IdSpan, String> {

@@ -24,7 +24,7 @@ enum Horizon {
 
 impl Horizon {
     /// The horizon of a period: `15d` are sessions, `1m` is a calendar month.
-    fn of(period: Period) -> Self {
+    fn new(period: Period) -> Self {
         let (count, unit) = period.as_str().split_at(period.as_str().len() - 1);
         let count: u32 = count.parse().expect("a period is a number and a unit");
         if unit == "m" { Self::Months(count) } else { Self::Sessions(count as usize) }
@@ -44,12 +44,9 @@ impl Horizon {
     }
 }
 
-/// A name whose closes end so many sessions before those of the others was delisted.
-const DELISTED: usize = 5;
-
 /// The day on which a position ends that begins on a day, by a calendar of sessions; prices may end before.
 pub(crate) fn end_day(period: Period, entered: Day, sessions: &Sessions) -> Day {
-    match Horizon::of(period) {
+    match Horizon::new(period) {
         Horizon::Sessions(count) => sessions.nth_after(entered, count as u32),
         Horizon::Months(count) => date(entered).checked_add_months(Months::new(count)).map_or(Day::MAX, number),
     }
@@ -63,14 +60,15 @@ pub(crate) struct Exits {
 }
 
 impl Exits {
-    pub(crate) fn of(prices: &Prices) -> Self {
+    pub(crate) fn new(prices: &Prices) -> Self {
         let sessions = prices.sessions().len();
+        // A name whose closes end five sessions before those of the others was delisted.
         let last = |ticker: usize| {
             let last = (0..sessions).rev().find(|session| prices.between(ticker as u16, *session, *session).is_some());
-            last.filter(|last| last + DELISTED < sessions).map_or(NONE, |last| last as u32)
+            last.filter(|last| last + 5 < sessions).map_or(NONE, |last| last as u32)
         };
         Self {
-            by_period: Period::all().map(|period| Horizon::of(period).exits(prices.sessions())).collect(),
+            by_period: Period::all().map(|period| Horizon::new(period).exits(prices.sessions())).collect(),
             last: (0..prices.tickers().len()).map(last).collect(),
         }
     }
@@ -105,7 +103,7 @@ pub(crate) struct DatedEntries {
 }
 
 impl DatedEntries {
-    pub(crate) fn of(sessions: &[Day], lag: u32) -> Self {
+    pub(crate) fn new(sessions: &[Day], lag: u32) -> Self {
         let first = sessions[0] - 1;
         let last = (sessions[sessions.len() - 1] + 1).min(first + Day::from(u16::MAX) + 1);
         let entry = |day: Day| match lag.checked_sub(1) {
@@ -168,18 +166,18 @@ mod tests {
         let sessions = [10, 11, 14];
         assert_eq!([9, 10, 11, 12, 14].map(|day| first_after(&sessions, day)), [0, 1, 2, 2, 3]);
         for (lag, entries) in [(1, [0, 0, 1, 2, 3, 3]), (0, [0, 0, 0, 2, 2, 3]), (2, [1, 1, 2, 3, 4, 4])] {
-            let dated = DatedEntries::of(&sessions, lag);
+            let dated = DatedEntries::new(&sessions, lag);
             assert_eq!([1, 9, 10, 12, 14, 99].map(|day| dated.entry(day)), entries, "a lag of {lag}");
         }
-        assert_eq!(DatedEntries::of(&sessions, u32::MAX).entry(12), u32::MAX as usize, "no lag begins anew");
-        let far = DatedEntries::of(&[10, 11, 90_000_000], 1);
+        assert_eq!(DatedEntries::new(&sessions, u32::MAX).entry(12), u32::MAX as usize, "no lag begins anew");
+        let far = DatedEntries::new(&[10, 11, 90_000_000], 1);
         assert_eq!(([10, 11, 65_545].map(|day| far.entry(day)), far.by_day.len()), ([1, 2, 2], 65_537));
     }
 
     #[test]
     fn the_window_of_a_date_lasts_from_the_first_entry_to_the_last_exit() {
         let sessions: Vec<i32> = (0..9).collect();
-        let by_period = Period::all().map(|period| Horizon::of(period).exits(&sessions)).collect();
+        let by_period = Period::all().map(|period| Horizon::new(period).exits(&sessions)).collect();
         let exits = Exits { by_period, last: Vec::new() };
         let mut entries = EntrySpan::NONE;
         [3, 2, 4].into_iter().for_each(|entry| entries.add(entry));

@@ -137,10 +137,10 @@ impl Prices {
         }
         let bytes: Vec<u8> = closes.iter().flat_map(|close| close.to_le_bytes()).collect();
         let files = vec![PriceFile { path: "the demo service".to_owned(), blake3: digest::of(&bytes) }];
-        Self::of(sessions, tickers, closes, files)
+        Self::new(sessions, tickers, closes, files)
     }
 
-    fn of(sessions: Vec<Day>, tickers: HashMap<Ticker, u16>, closes: Vec<f64>, files: Vec<PriceFile>) -> Self {
+    fn new(sessions: Vec<Day>, tickers: HashMap<Ticker, u16>, closes: Vec<f64>, files: Vec<PriceFile>) -> Self {
         let mut summary = PriceSummary {
             files,
             closes: closes.iter().filter(|close| close.is_finite()).count() as u64,
@@ -245,16 +245,14 @@ impl Prices {
     }
 }
 
-/// Longer than any holidays. In the few times that an exchange was closed for longer, nothing could be traded either.
-const MOST_CLOSED: Day = 14;
-
 /// The first sessions after times for which there are no prices, such as those of a file that is missing: after more than
-/// two weeks, and five times as long as between most sessions.
+/// two weeks, which is longer than any holidays, and five times as long as between most sessions. In the few times that an
+/// exchange was closed for longer, nothing could be traded either.
 fn reopenings(sessions: &[Day]) -> Vec<usize> {
     let mut steps: Vec<Day> = sessions.windows(2).map(|pair| pair[1] - pair[0]).collect();
     steps.sort_unstable();
     let Some(usual) = steps.get(steps.len() / 2) else { return Vec::new() };
-    let longest = MOST_CLOSED.max(usual.saturating_mul(5));
+    let longest: Day = 14.max(usual.saturating_mul(5));
     (1..sessions.len()).filter(|session| sessions[*session] - sessions[session - 1] > longest).collect()
 }
 

@@ -210,7 +210,7 @@ impl Reading {
             closes[index] = row.close;
         }
         let tickers = sorted.into_keys().cloned().zip(0..).collect();
-        Ok(Prices::of(sessions, tickers, closes, self.files.into_iter().map(|(file, _)| file).collect()))
+        Ok(Prices::new(sessions, tickers, closes, self.files.into_iter().map(|(file, _)| file).collect()))
     }
 
     /// What is wrong with a row that has the ticker and day of one before.

@@ -22,7 +22,7 @@ fn a_close_is_that_of_the_ticker_that_an_id_has_on_the_day() {
         [10.0, 20.0, 30.0, 8.0, 16.0, NONE],
         [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
     ];
-    let prices = Prices::of(days.map(day).to_vec(), tickers, closes.concat(), Vec::new());
+    let prices = Prices::new(days.map(day).to_vec(), tickers, closes.concat(), Vec::new());
     let identity = Identity::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/identity/renames.csv")).unwrap();
     let mut prices = prices.by_id(&identity).unwrap();
     assert_eq!(prices.reopenings, [3]);

@@ -16,8 +16,6 @@ pub enum Step {
 }
 
 impl Step {
-    const ALL: [Self; 4] = [Self::Week, Self::Month, Self::Quarter, Self::Year];
-
     /// Its name.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -71,7 +69,7 @@ pub struct Axis {
 
 impl Axis {
     /// The finest buckets, no finer than `finest`, that number `most` or fewer; years if nothing else fits.
-    pub fn of(days: &[NaiveDate], finest: Step, most: usize) -> Self {
+    pub fn new(days: &[NaiveDate], finest: Step, most: usize) -> Self {
         let (Some(&first), Some(&last)) = (days.iter().min(), days.iter().max()) else {
             return Self { step: finest, starts: Vec::new() };
         };
@@ -80,8 +78,10 @@ impl Axis {
                 .take_while(|start| *start <= last)
                 .collect()
         };
-        let steps =
-            Step::ALL.into_iter().filter(|step| *step >= finest).map(|step| Self { step, starts: starts(step) });
+        let steps = [Step::Week, Step::Month, Step::Quarter, Step::Year]
+            .into_iter()
+            .filter(|step| *step >= finest)
+            .map(|step| Self { step, starts: starts(step) });
         let is_enough = |axis: &Self| axis.starts.len() <= most || axis.step == Step::Year;
         steps.into_iter().find(is_enough).expect("years are always enough")
     }
@@ -121,15 +121,15 @@ mod tests {
     #[test]
     fn steps_of_the_axis_leave_no_gap_and_fit_the_width() {
         let days = [day("2026-03-01"), day("2025-12-31")];
-        let axis = Axis::of(&days, Step::Week, 20);
+        let axis = Axis::new(&days, Step::Week, 20);
         assert_eq!((axis.starts[0], axis.starts.len()), (day("2025-12-29"), 9));
         assert_eq!(
-            Axis::of(&days, Step::Month, 20).starts,
+            Axis::new(&days, Step::Month, 20).starts,
             [day("2025-12-01"), day("2026-01-01"), day("2026-02-01"), day("2026-03-01")]
         );
-        let years = Axis::of(&[day("1990-06-01"), day("2026-03-01")], Step::Week, 60);
+        let years = Axis::new(&[day("1990-06-01"), day("2026-03-01")], Step::Week, 60);
         assert_eq!((years.step, years.starts.len(), years.index_of(day("2026-12-31"))), (Step::Year, 37, Some(36)));
-        assert_eq!(Axis::of(&[day("2024-02-29"), day("2026-01-01")], Step::Week, 10).in_words(1), "2024 Q2");
-        assert!(Axis::of(&[], Step::Week, 10).starts.is_empty());
+        assert_eq!(Axis::new(&[day("2024-02-29"), day("2026-01-01")], Step::Week, 10).in_words(1), "2024 Q2");
+        assert!(Axis::new(&[], Step::Week, 10).starts.is_empty());
     }
 }

@@ -57,15 +57,6 @@ impl<'a> Topic<'a> {
     }
 }
 
-/// The heading of a column; numbers are aligned to the right.
-#[derive(Clone, Copy, Debug)]
-pub enum Heading {
-    /// Of texts.
-    Text(&'static str),
-    /// Of numbers.
-    Number(&'static str),
-}
-
 impl Frame<'_> {
     /// A whole page.
     pub fn page(&self, head: &Markup, main: &Markup) -> String {
@@ -198,28 +189,20 @@ pub(super) fn link(address: &str) -> Option<Url> {
     Url::parse(address).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-/// A table of some class. Of class `wide`, each row becomes a few lines on a narrow screen; of class `compared` it stays a row.
-pub fn table(class: &str, columns: &[Heading], rows: impl IntoIterator<Item = Vec<Markup>>) -> Markup {
+/// A table of some class, whose first columns are texts and the others numbers. Of class `wide`, each row becomes a few
+/// lines on a narrow screen; of class `compared` it stays a row.
+pub fn table(class: &str, texts: usize, heads: &[&str], rows: impl IntoIterator<Item = Vec<Markup>>) -> Markup {
+    let class_of = |column: usize| (column >= texts).then_some("number");
     html! {
         table class=(class) {
             thead {
-                tr {
-                    @for column in columns {
-                        @match column {
-                            Heading::Text(name) => th scope="col" { (name) },
-                            Heading::Number(name) => th.number scope="col" { (name) },
-                        }
-                    }
-                }
+                tr { @for (column, head) in heads.iter().enumerate() { th class=[class_of(column)] scope="col" { (head) } } }
             }
             tbody {
                 @for row in rows {
                     tr {
-                        @for (column, cell) in columns.iter().zip(row) {
-                            @match column {
-                                Heading::Text(name) => td data-head=(name) { (cell) },
-                                Heading::Number(name) => td.number data-head=(name) { (cell) },
-                            }
+                        @for (column, (head, cell)) in heads.iter().zip(row).enumerate() {
+                            td class=[class_of(column)] data-head=(head) { (cell) }
                         }
                     }
                 }

@@ -58,21 +58,13 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// The number of the bin that a value is counted in.
-    pub fn bin(value: f64) -> usize {
-        let Some(scale) = SCALES.iter().position(|scale| value.abs() <= *scale) else { return SCALES.len() * BINS };
-        let bin = (value / SCALES[scale] * HALF as f64).floor() as isize + HALF;
-        scale * BINS + bin.clamp(0, BINS as isize - 1) as usize
-    }
-
     /// Counts a value.
     pub fn add(&mut self, value: f64) {
-        self.add_many(Self::bin(value), 1);
-    }
-
-    /// Counts values in a bin.
-    pub fn add_many(&mut self, bin: usize, count: u64) {
-        self.0[bin] += count;
+        let bin = SCALES.iter().position(|scale| value.abs() <= *scale).map_or(SCALES.len() * BINS, |scale| {
+            let bin = (value / SCALES[scale] * HALF as f64).floor() as isize + HALF;
+            scale * BINS + bin.clamp(0, BINS as isize - 1) as usize
+        });
+        self.0[bin] += 1;
     }
 
     /// Number of values.

@@ -24,10 +24,10 @@ mod summary;
 mod terminal;
 #[cfg(test)]
 mod tests;
-mod work;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
+use crate::audit::answers::Answers;
 use crate::audit::revisions::Revisions;
 use crate::audit::skill::Skill;
 use crate::disk::file::FileRecord;
@@ -37,11 +37,10 @@ use crate::freshness::Age;
 use crate::plan::DayCount;
 use crate::tables::Watch;
 pub use calendar::{Axis, Step};
-pub use frame::{Frame, Heading, STYLE, Topic, figure, key, notes, section, table};
+pub use frame::{Frame, STYLE, Topic, figure, key, notes, section, table};
 use news::News;
 use numbers::{ColumnNumbers, Numbers, SectorNumbers};
 pub use summary::DatasetSummary;
-pub use work::{Activity, OperationAnswers};
 
 /// A report on a dataset.
 #[derive(Clone, Debug)]
@@ -63,7 +62,7 @@ pub struct Report {
     /// Revisions of its signals and news; `None` with a single run, when nothing can have changed yet.
     pub revisions: Option<Revisions>,
     /// What its runs did.
-    pub work: Activity,
+    pub work: Answers,
     /// Tickers whose news was not asked for.
     pub unasked: u64,
     /// What changed since the version before, if there is one.
@@ -135,7 +134,7 @@ pub struct Since {
 
 impl Version {
     /// The version with a record, and the one that was published before it.
-    pub(crate) fn of(record: &VersionRecord, before: Option<String>) -> Self {
+    pub(crate) fn new(record: &VersionRecord, before: Option<String>) -> Self {
         let reference = record.reference();
         let below = |file: &FileRecord| format!("datasets/{reference}/{}", file.name);
         let files = record.files.iter().map(below).collect();

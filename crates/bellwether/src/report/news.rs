@@ -53,7 +53,7 @@ pub struct Headline {
 
 impl News {
     /// The same, with tickers that have no articles yet.
-    pub(crate) fn of<'a>(tickers: impl Iterator<Item = &'a String>) -> Self {
+    pub(crate) fn new<'a>(tickers: impl Iterator<Item = &'a String>) -> Self {
         Self { tickers: tickers.map(|ticker| (ticker.clone(), Vec::new())).collect(), ..Self::default() }
     }
 

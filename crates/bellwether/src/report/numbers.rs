@@ -1,7 +1,7 @@
-//! The numbers of a report: what the rows of a dataset say, as a few groups of frames.
+//! The numbers of a report: what the rows of a dataset say.
 //!
-//! The rows come ticker by ticker, as the archive gives them. Those of some whole tickers are one frame at a time, of which
-//! only sums per day, ticker, pair and confidence are kept, so memory does not grow with rows.
+//! The rows come ticker by ticker, as the archive gives them. Only sums per day, ticker, pair and confidence are kept, so
+//! memory does not grow with rows.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,22 +10,22 @@ use arrow::compute::cast;
 use arrow::datatypes::{ArrowNativeType, DataType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
 use bellwether_statistics::PairedAnswers;
 use chrono::{DateTime, NaiveDate};
-use polars::prelude::{DataFrame, Float64Chunked, Int64Chunked, IntoColumn};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::calendar::{Axis, Step};
 use super::histogram::Histogram;
 use crate::error::{Error, Result};
 use crate::facts::is_drawn;
-use crate::frames::{Of, group, integers, numbers, sorted, stacked};
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Days, Feature};
 use crate::time::MICROS_PER_DAY;
 
-/// The rows of so many tickers as have about this number are one frame.
-const PIECE: usize = 1 << 20;
+/// The most tickers with gaps that are listed; each takes a kilobyte.
+const MAX_INCOMPLETE: usize = 64;
 
 /// The most pairs whose agreement is counted, a bit for each.
-const MOST_PAIRS: usize = 12;
+const MAX_PAIRS: usize = 12;
 
 /// What the rows of a dataset say.
 #[derive(Clone, Debug, Default)]
@@ -122,28 +122,33 @@ pub struct Agreement {
     pub buys: [u64; 2],
 }
 
-/// How many signals have news in a window.
-#[derive(Clone, Debug)]
+/// A news window.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct WindowNumbers {
-    /// Length of the window.
+    /// Its length.
+    #[serde(rename = "window")]
+    #[schemars(with = "String")]
     pub length: Days,
-    /// Rows with at least one article.
+    /// The signals with news in it.
     pub with_news: u64,
-    /// Rows for which it is unknown what was in the window.
+    /// The signals for which it is unknown what was in it.
     pub unknown: u64,
     /// Both, for each of [`Numbers::days`].
+    #[serde(skip)]
     pub days: Vec<[u64; 2]>,
 }
 
 /// A column of a dataset.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ColumnNumbers {
     /// Its name.
     pub name: String,
     /// Rows without a value.
     pub nulls: u64,
-    /// The lowest and the highest value, if they are numbers; none without any.
-    pub range: Option<(f64, f64)>,
+    /// The lowest value, if it has numbers.
+    pub lowest: Option<f64>,
+    /// The highest value, if it has numbers.
+    pub highest: Option<f64>,
 }
 
 /// Coverage of a dataset: the signals present out of those possible.
@@ -171,60 +176,56 @@ pub struct TickerCoverage {
     pub days: Vec<(u64, u64)>,
 }
 
-/// Rows that were taken, and the frames of the tickers before.
+/// Rows that were taken, ticker by ticker.
 pub(crate) struct Counting {
     /// The windows, each with the column of its number of articles.
     windows: Vec<(Days, String)>,
-    columns: Vec<ColumnNumbers>,
-    tickers: Vec<String>,
-    pairs: Vec<(Period, Regime)>,
-    piece: Piece,
-    latest: Vec<(usize, Latest)>,
-    by_day: Vec<DataFrame>,
-    by_series: Vec<DataFrame>,
-    by_month: Vec<DataFrame>,
-    by_bin: Vec<DataFrame>,
-    by_pattern: Vec<DataFrame>,
+    /// The pairs in the order in which they were seen, with the signals of the tickers before.
+    pairs: Vec<((Period, Regime), Totals)>,
+    /// By days since 1970: the signals of each pair, and how many rows have news in each window or may have some.
+    by_day: BTreeMap<i64, (Vec<Totals>, Vec<[u64; 2]>)>,
+    /// The series of the last ticker, by pair.
+    series: Vec<Option<Series>>,
+    /// The last date of the last ticker, with a bit for each pair that has a signal then, and for each that has a buy.
+    date: (i64, u64, u64),
+    /// How often there were such bits.
+    patterns: HashMap<(u64, u64), u64>,
+    found: Numbers,
 }
 
-/// Rows of some whole tickers, a list for each column. Numbers stand for tickers and pairs.
-#[derive(Default)]
-struct Piece {
-    ticker: Vec<i64>,
-    pair: Vec<i64>,
-    date: Vec<i64>,
-    buy: Vec<i64>,
-    confidence: Vec<f64>,
-    /// For each window, whether there is news in it, and whether that is unknown.
-    windows: Vec<[Vec<i64>; 2]>,
+/// A series while its signals are taken.
+struct Series {
+    totals: Totals,
+    latest: Latest,
+    is_buy: bool,
+    confidence: f64,
 }
 
 impl Counting {
     /// An empty count for a plan.
-    pub(crate) fn of(plan: &DatasetPlan) -> Self {
+    pub(crate) fn new(plan: &DatasetPlan) -> Self {
         let windows = plan.features.iter().filter_map(|feature| match feature {
             Feature::Count(days) => Some((*days, feature.to_string())),
             _ => None,
         });
         let columns = plan.schema.fields().iter();
+        let columns = columns
+            .map(|it| ColumnNumbers { name: it.name().clone(), nulls: 0, lowest: None, highest: None })
+            .collect();
         Self {
             windows: windows.collect(),
-            columns: columns.map(|it| ColumnNumbers { name: it.name().clone(), nulls: 0, range: None }).collect(),
-            tickers: Vec::new(),
             pairs: Vec::new(),
-            piece: Piece::default(),
-            latest: Vec::new(),
-            by_day: Vec::new(),
-            by_series: Vec::new(),
-            by_month: Vec::new(),
-            by_bin: Vec::new(),
-            by_pattern: Vec::new(),
+            by_day: BTreeMap::new(),
+            series: Vec::new(),
+            date: (i64::MIN, 0, 0),
+            patterns: HashMap::new(),
+            found: Numbers { columns, ..Numbers::default() },
         }
     }
 
     /// Takes articles, of which only the columns are told.
     pub(crate) fn take_articles(&mut self, rows: &RecordBatch) -> Result<()> {
-        self.columns.iter_mut().try_for_each(|column| column.widen(rows))
+        self.found.columns.iter_mut().try_for_each(|column| column.widen(rows))
     }
 
     /// Takes signals, which come ticker by ticker, and by date.
@@ -241,197 +242,142 @@ impl Counting {
         // The number of each pair of the dictionaries.
         let mut known = vec![None; periods.values().len() * regimes.values().len()];
         for row in 0..rows.num_rows() {
-            if self.tickers.last().is_none_or(|last| last != names.value(row)) {
-                if self.piece.ticker.len() >= PIECE {
-                    self.finish_piece()?;
-                }
-                self.tickers.push(names.value(row).to_owned());
+            if self.found.tickers.last().is_none_or(|last| last.name != names.value(row)) {
+                self.finish_ticker();
+                self.found.tickers.push(TickerNumbers { name: names.value(row).to_owned(), ..Default::default() });
             }
             let [period, regime] = [periods, regimes].map(|column| column.keys().value(row).as_usize());
             let pair = *known[period * regimes.values().len() + regime].get_or_insert_with(|| {
                 let period = periods.values().as_string::<i32>().value(period).parse().expect("it is a period");
                 let regime = regimes.values().as_string::<i32>().value(regime).parse().expect("it is a regime");
-                self.pairs.iter().position(|pair| *pair == (period, regime)).unwrap_or_else(|| {
-                    self.pairs.push((period, regime));
+                self.pairs.iter().position(|(pair, _)| *pair == (period, regime)).unwrap_or_else(|| {
+                    self.pairs.push(((period, regime), Totals::default()));
+                    self.series.push(None);
                     self.pairs.len() - 1
                 })
             });
-            let piece = &mut self.piece;
-            piece.ticker.push(self.tickers.len() as i64 - 1);
-            piece.pair.push(pair as i64);
-            piece.date.push(dates[row]);
-            piece.buy.push(i64::from(sides.value(signals.keys().value(row).as_usize()) == Signal::Buy.as_str()));
-            piece.confidence.push(confidences[row]);
-            piece.windows.resize_with(windows.len(), Default::default);
-            for (window, [with_news, unknown]) in windows.iter().zip(&mut piece.windows) {
-                with_news.push(i64::from(window.is_valid(row) && window.value(row) > 0));
-                unknown.push(i64::from(window.is_null(row)));
+            let is_buy = sides.value(signals.keys().value(row).as_usize()) == Signal::Buy.as_str();
+            self.add(pair, dates[row], is_buy, confidences[row]);
+            let (_, of_windows) = self.by_day.entry(dates[row].div_euclid(MICROS_PER_DAY)).or_default();
+            of_windows.resize(windows.len(), [0; 2]);
+            for (window, [with_news, unknown]) in windows.iter().zip(of_windows) {
+                *with_news += u64::from(window.is_valid(row) && window.value(row) > 0);
+                *unknown += u64::from(window.is_null(row));
             }
         }
         Ok(())
     }
 
-    /// Sums up the rows of the tickers that were taken.
-    fn finish_piece(&mut self) -> Result<()> {
-        let Piece { ticker, pair, date, buy, confidence, windows } = std::mem::take(&mut self.piece);
-        let mut frame = DataFrame::empty();
-        let window_columns =
-            windows.into_iter().flatten().enumerate().map(|(index, it)| (format!("window{index}"), it));
-        let columns = [("ticker", ticker), ("pair", pair), ("date", date), ("buy", buy)];
-        let columns = columns.map(|(name, values)| (name.to_owned(), values));
-        let add = |frame: &mut DataFrame, name: &str, values: Vec<i64>| {
-            frame.with_column(Int64Chunked::from_vec(name.into(), values).into_column()).map(drop).map_err(Error::frame)
-        };
-        for (name, values) in columns.into_iter().chain(window_columns) {
-            add(&mut frame, &name, values)?;
-        }
-        let confidence = Float64Chunked::from_vec("confidence".into(), confidence);
-        frame.with_column(confidence.into_column()).map_err(Error::frame)?;
-        // Each series by date.
-        let mut frame = sorted(&frame, &["ticker", "pair"])?;
-        let [ticker, pair, date, buy] = ["ticker", "pair", "date", "buy"].map(|name| values(&frame, name));
-        let (ticker, pair, date, buy) = (ticker?, pair?, date?, buy?);
-        let confidence: Vec<f64> = numbers(&frame, "confidence")?.into_no_null_iter().collect();
-        let day: Vec<i64> = date.iter().map(|date| date.div_euclid(MICROS_PER_DAY)).collect();
-        let is_same = |one: usize, other: usize| ticker[one] == ticker[other] && pair[one] == pair[other];
-        let (mut followed, mut flipped, mut first) = (vec![0; day.len()], vec![0; day.len()], vec![0; day.len()]);
-        for row in 0..day.len() {
-            let has_before = row > 0 && is_same(row - 1, row);
-            first[row] = i64::from(!has_before || day[row - 1] != day[row]);
-            if row + 1 < day.len() && is_same(row, row + 1) {
-                followed[row] = 1;
-                flipped[row] = i64::from(buy[row] != buy[row + 1]);
-                continue;
+    /// Adds a signal of the last ticker.
+    fn add(&mut self, pair: usize, date: i64, is_buy: bool, confidence: f64) {
+        let (found, day) = (&mut self.found, date.div_euclid(MICROS_PER_DAY));
+        let totals = Totals { rows: 1, buys: is_buy.into(), confidence, ..Totals::default() };
+        let (of_day, _) = self.by_day.entry(day).or_default();
+        of_day.resize(of_day.len().max(pair + 1), Totals::default());
+        of_day[pair].add(totals);
+        found.confidences[usize::from(is_buy)].add(confidence);
+        let score = if is_buy { confidence } else { -confidence };
+        let mut latest = Latest { pair, date, score, before: None };
+        let mut is_first_of_day = true;
+        let mut all = Totals::default();
+        if let Some(before) = &self.series[pair] {
+            is_first_of_day = before.latest.date.div_euclid(MICROS_PER_DAY) != day;
+            latest.before = Some(before.latest.score);
+            all = before.totals;
+            all.followed += 1;
+            found.followed.add(before.confidence);
+            if before.is_buy != is_buy {
+                all.flipped += 1;
+                found.flipped.add(before.confidence);
             }
-            let score = |row: usize| if buy[row] == 1 { confidence[row] } else { -confidence[row] };
-            let before = has_before.then(|| score(row - 1));
-            let latest = Latest { pair: pair[row] as usize, date: date[row], score: score(row), before };
-            self.latest.push((ticker[row] as usize, latest));
         }
-        let has_few = self.pairs.len() <= MOST_PAIRS;
-        let bits: Vec<i64> = pair.iter().map(|pair| if has_few { 1 << pair } else { 0 }).collect();
-        let buy_bits = bits.iter().zip(&buy).map(|(bit, buy)| bit * buy).collect();
-        let bins = confidence.iter().map(|value| Histogram::bin(*value) as i64).collect();
-        let months =
-            day.iter().map(|day| month_of(*day).map_or(i64::MIN, |month| month.to_epoch_days().into())).collect();
-        for (name, values) in [
-            ("day", day),
-            ("month", months),
-            ("followed", followed),
-            ("flipped", flipped),
-            ("first", first),
-            ("bits", bits),
-            ("buy_bits", buy_bits),
-            ("bin", bins),
-        ] {
-            add(&mut frame, name, values)?;
+        all.add(totals);
+        self.series[pair] = Some(Series { totals: all, latest, is_buy, confidence });
+        let months = &mut found.tickers.last_mut().expect("the signal has a ticker").months;
+        if let Some(month) = month_of(day).filter(|_| is_first_of_day) {
+            match months.last_mut() {
+                Some((last, days)) if *last == month => *days += 1,
+                _ => months.push((month, 1)),
+            }
         }
-        let rows = (Of::Rows, "", "rows");
-        let of_windows: Vec<String> = (0..self.windows.len() * 2).map(|index| format!("window{index}")).collect();
-        let sums = |names: &[&'static str]| names.iter().map(|name| (Of::Sum, *name, *name)).collect::<Vec<_>>();
-        let mut of_day = [vec![rows], sums(&["buy", "confidence"])].concat();
-        of_day.extend(of_windows.iter().map(|name| (Of::Sum, name.as_str(), name.as_str())));
-        self.by_day.push(group(&frame, &["day", "pair"], &of_day)?);
-        let of_series = [vec![rows], sums(&["buy", "confidence", "followed", "flipped"])].concat();
-        self.by_series.push(group(&frame, &["ticker", "pair"], &of_series)?);
-        self.by_month.push(group(&frame, &["ticker", "month"], &sums(&["first"]))?);
-        self.by_bin.push(group(&frame, &["buy", "bin"], &[vec![rows], sums(&["followed", "flipped"])].concat())?);
-        if has_few {
-            let patterns = group(&frame, &["ticker", "date"], &sums(&["bits", "buy_bits"]))?;
-            self.by_pattern.push(group(&patterns, &["bits", "buy_bits"], &[rows])?);
+        if self.date.0 != date {
+            self.finish_date();
+            self.date.0 = date;
         }
-        Ok(())
+        let bit = if pair < MAX_PAIRS { 1 << pair } else { 0 };
+        self.date.1 |= bit;
+        self.date.2 |= if is_buy { bit } else { 0 };
+    }
+
+    fn finish_date(&mut self) {
+        let (_, bits, buys) = std::mem::replace(&mut self.date, (i64::MIN, 0, 0));
+        *self.patterns.entry((bits, buys)).or_default() += 1;
+    }
+
+    /// Sums up the series of the last ticker.
+    fn finish_ticker(&mut self) {
+        let Some(ticker) = self.found.tickers.last_mut() else { return };
+        for (series, (_, totals)) in self.series.iter_mut().zip(&mut self.pairs) {
+            if let Some(series) = series.take() {
+                ticker.totals.add(series.totals);
+                totals.add(series.totals);
+                ticker.latest.push(series.latest);
+            }
+        }
+        self.finish_date();
     }
 
     /// The numbers of all rows that were taken.
-    pub(crate) fn finish(mut self) -> Result<Numbers> {
-        let mut found = Numbers { columns: std::mem::take(&mut self.columns), ..Numbers::default() };
-        if self.tickers.is_empty() {
-            return Ok(found);
+    pub(crate) fn finish(mut self) -> Numbers {
+        self.finish_ticker();
+        let Self { windows, pairs, by_day, patterns, mut found, .. } = self;
+        let mut order: Vec<usize> = (0..pairs.len()).collect();
+        order.sort_by_key(|index| pairs[*index].0);
+        for index in &order {
+            let ((period, regime), totals) = pairs[*index];
+            found.pairs.push(PairNumbers { period, regime, totals, days: Vec::new() });
         }
-        self.finish_piece()?;
-        // Pairs come in the order in which they were seen.
-        let mut order: Vec<usize> = (0..self.pairs.len()).collect();
-        order.sort_by_key(|index| self.pairs[*index]);
-        let mut place = vec![0; order.len()];
-        order.iter().enumerate().for_each(|(index, pair)| place[*pair] = index);
-
-        let by_day = stacked(self.by_day)?;
-        let (day, pair) = (values(&by_day, "day")?, values(&by_day, "pair")?);
-        let mut drawn: Vec<i64> = day.clone();
-        drawn.sort_unstable();
-        drawn.dedup();
-        let all_days = drawn.len();
-        drawn.retain(|day| is_drawn(*day));
-        found.undrawn_days = (all_days - drawn.len()) as u64;
-        found.days = drawn.iter().map(|day| NaiveDate::from_epoch_days(*day as i32).expect("it is drawn")).collect();
-        found.pairs = order.iter().map(|index| PairNumbers::of(self.pairs[*index], drawn.len())).collect();
-        found.windows = self.windows.iter().map(|(length, _)| WindowNumbers::of(*length, drawn.len())).collect();
-        let windows = (0..2 * self.windows.len()).map(|index| values(&by_day, &format!("window{index}")));
-        let windows = windows.collect::<Result<Vec<Vec<i64>>>>()?;
-        for (row, totals) in totals_of(&by_day)?.into_iter().enumerate() {
-            let index = drawn.binary_search(&day[row]).ok();
-            match index {
-                Some(index) => found.pairs[place[pair[row] as usize]].days[index].add(totals),
-                None => found.undrawn += totals.rows,
+        for (length, _) in windows {
+            found.windows.push(WindowNumbers { length, with_news: 0, unknown: 0, days: Vec::new() });
+        }
+        for (day, (totals, of_windows)) in by_day {
+            for (window, [with_news, unknown]) in found.windows.iter_mut().zip(&of_windows) {
+                window.with_news += with_news;
+                window.unknown += unknown;
             }
-            for (number, window) in found.windows.iter_mut().enumerate() {
-                let [with_news, unknown] = [windows[2 * number][row] as u64, windows[2 * number + 1][row] as u64];
-                (window.with_news, window.unknown) = (window.with_news + with_news, window.unknown + unknown);
-                if let Some(index) = index {
-                    window.days[index][0] += with_news;
-                    window.days[index][1] += unknown;
-                }
+            if !is_drawn(day) {
+                found.undrawn_days += 1;
+                found.undrawn += totals.iter().map(|totals| totals.rows).sum::<u64>();
+                continue;
             }
+            found.days.push(NaiveDate::from_epoch_days(day as i32).expect("it is drawn"));
+            for (pair, index) in found.pairs.iter_mut().zip(&order) {
+                pair.days.push(totals.get(*index).copied().unwrap_or_default());
+            }
+            found.windows.iter_mut().zip(of_windows).for_each(|(window, counts)| window.days.push(counts));
         }
-
-        found.tickers = self.tickers.into_iter().map(|name| TickerNumbers { name, ..Default::default() }).collect();
-        let by_series = stacked(self.by_series)?;
-        let (ticker, pair) = (values(&by_series, "ticker")?, values(&by_series, "pair")?);
-        for (row, totals) in totals_of(&by_series)?.into_iter().enumerate() {
-            found.tickers[ticker[row] as usize].totals.add(totals);
-            found.pairs[place[pair[row] as usize]].totals.add(totals);
-        }
-        for (ticker, latest) in self.latest {
-            found.tickers[ticker].latest.push(Latest { pair: place[latest.pair], ..latest });
-        }
-        found.tickers.iter_mut().for_each(|ticker| ticker.latest.sort_by_key(|latest| latest.pair));
-        let by_month = stacked(self.by_month)?;
-        let (ticker, month) = (values(&by_month, "ticker")?, values(&by_month, "month")?);
-        for (row, days) in
-            values(&by_month, "first")?.into_iter().enumerate().filter(|(row, _)| month[*row] != i64::MIN)
-        {
-            let month = NaiveDate::from_epoch_days(month[row] as i32).expect("it is drawn");
-            found.tickers[ticker[row] as usize].months.push((month, days as u64));
+        for ticker in &mut found.tickers {
+            for latest in &mut ticker.latest {
+                latest.pair = order.iter().position(|pair| *pair == latest.pair).expect("it is one of the pairs");
+            }
+            ticker.latest.sort_by_key(|latest| latest.pair);
         }
         found.tickers.sort_by(|one, other| one.name.cmp(&other.name));
-
-        let by_bin = stacked(self.by_bin)?;
-        let (buy, bin) = (values(&by_bin, "buy")?, values(&by_bin, "bin")?);
-        for (row, totals) in totals_of(&by_bin)?.into_iter().enumerate() {
-            let bin = bin[row] as usize;
-            found.confidences[buy[row] as usize].add_many(bin, totals.rows);
-            found.followed.add_many(bin, totals.followed);
-            found.flipped.add_many(bin, totals.flipped);
+        if (1..=MAX_PAIRS).contains(&order.len()) {
+            found.agreements = Some(agreements(&patterns, &order));
         }
-        if self.pairs.len() <= MOST_PAIRS {
-            let patterns = stacked(self.by_pattern)?;
-            let columns = ["bits", "buy_bits", "rows"].map(|name| values(&patterns, name));
-            found.agreements = Some(agreements(columns, &order)?);
-        }
-        Ok(found)
+        found
     }
 }
 
-/// How often any two pairs agree, given for patterns which pairs have a signal and which have a buy, and how often.
-fn agreements([bits, buys, rows]: [Result<Vec<i64>>; 3], order: &[usize]) -> Result<Vec<Agreement>> {
-    let (bits, buys, rows) = (bits?, buys?, rows?);
+/// How often any two pairs agree, given how often which pairs have a signal and which of them a buy.
+fn agreements(patterns: &HashMap<(u64, u64), u64>, order: &[usize]) -> Vec<Agreement> {
     let mut all = Vec::new();
     for (index, one) in order.iter().enumerate() {
         for (other_index, other) in order.iter().enumerate().skip(index + 1) {
             let mut found = Agreement { pairs: [index, other_index], both: 0, same: 0, buys: [0, 0] };
-            for row in (0..rows.len()).filter(|row| bits[*row] >> one & bits[*row] >> other & 1 == 1) {
-                let (count, [one, other]) = (rows[row] as u64, [one, other].map(|pair| (buys[row] >> pair & 1) as u64));
+            for ((_, buys), count) in patterns.iter().filter(|((bits, _), _)| bits >> one & bits >> other & 1 == 1) {
+                let [one, other] = [one, other].map(|pair| buys >> pair & 1);
                 found.both += count;
                 found.same += count * u64::from(one == other);
                 found.buys = [found.buys[0] + count * one, found.buys[1] + count * other];
@@ -439,30 +385,7 @@ fn agreements([bits, buys, rows]: [Result<Vec<i64>>; 3], order: &[usize]) -> Res
             all.push(found);
         }
     }
-    Ok(all)
-}
-
-/// A column of whole numbers without nulls.
-fn values(frame: &DataFrame, name: &str) -> Result<Vec<i64>> {
-    Ok(integers(frame, name)?.into_no_null_iter().collect())
-}
-
-/// The totals of each row of a frame, as far as it has them.
-fn totals_of(frame: &DataFrame) -> Result<Vec<Totals>> {
-    let column = |name: &str| match frame.column(name) {
-        Ok(_) => numbers(frame, name).map(|values| values.into_no_null_iter().collect::<Vec<f64>>()),
-        Err(_) => Ok(vec![0.0; frame.height()]),
-    };
-    let [rows, buys, confidence] = [column("rows")?, column("buy")?, column("confidence")?];
-    let [followed, flipped] = [column("followed")?, column("flipped")?];
-    let totals = |row: usize| Totals {
-        rows: rows[row] as u64,
-        buys: buys[row] as u64,
-        confidence: confidence[row],
-        followed: followed[row] as u64,
-        flipped: flipped[row] as u64,
-    };
-    Ok((0..frame.height()).map(totals).collect())
+    all
 }
 
 /// The first day of the month of a day that is drawn.
@@ -480,10 +403,13 @@ impl ColumnNumbers {
         }
         let column = cast(column, &DataType::Float64).map_err(Error::frame)?;
         for number in column.as_primitive::<Float64Type>().iter().flatten().filter(|number| number.is_finite()) {
-            let (low, high) = self.range.unwrap_or((number, number));
             // The sign of a zero must not depend on the order of the rows.
-            let (is_lower, is_higher) = (number.total_cmp(&low).is_lt(), number.total_cmp(&high).is_gt());
-            self.range = Some((if is_lower { number } else { low }, if is_higher { number } else { high }));
+            if self.lowest.is_none_or(|lowest| number.total_cmp(&lowest).is_lt()) {
+                self.lowest = Some(number);
+            }
+            if self.highest.is_none_or(|highest| number.total_cmp(&highest).is_gt()) {
+                self.highest = Some(number);
+            }
         }
         Ok(())
     }
@@ -535,10 +461,6 @@ impl Agreement {
 }
 
 impl PairNumbers {
-    fn of((period, regime): (Period, Regime), days: usize) -> Self {
-        Self { period, regime, totals: Totals::default(), days: vec![Totals::default(); days] }
-    }
-
     /// Its name: `5d bear`.
     pub fn name(&self) -> String {
         format!("{} {}", self.period, self.regime)
@@ -553,12 +475,6 @@ impl PairNumbers {
             }
         }
         sums
-    }
-}
-
-impl WindowNumbers {
-    fn of(length: Days, days: usize) -> Self {
-        Self { length, with_news: 0, unknown: 0, days: vec![[0, 0]; days] }
     }
 }
 
@@ -581,11 +497,6 @@ impl TickerCoverage {
     }
 }
 
-impl Coverage {
-    /// The most tickers listed; each takes a kilobyte.
-    pub const LISTED: usize = 64;
-}
-
 impl Numbers {
     /// Totals of all signals.
     pub fn totals(&self) -> Totals {
@@ -599,7 +510,7 @@ impl Numbers {
 
     /// Coverage in at most `most` buckets of a month or longer.
     pub fn coverage(&self, most: usize) -> Coverage {
-        let axis = Axis::of(&self.days, Step::Month, most);
+        let axis = Axis::new(&self.days, Step::Month, most);
         let days = axis.sums(self.days.iter().map(|day| (*day, 1)));
         // A pair of monthly signals is due once a month, whatever days the others have.
         let due_of = |pair: &PairNumbers| {
@@ -624,7 +535,7 @@ impl Numbers {
             (u128::from(*other_lacks) * u128::from(*of)).cmp(&(u128::from(*lacks) * u128::from(*of_other)))
         });
         let incomplete_count = incomplete.len();
-        let incomplete = incomplete.into_iter().take(Coverage::LISTED).map(|(_, covered)| covered).collect();
+        let incomplete = incomplete.into_iter().take(MAX_INCOMPLETE).map(|(_, covered)| covered).collect();
         Coverage { axis, days, tickers, incomplete, incomplete_count }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Each section states its finding in a sentence before it shows any plot.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maud::{Markup, html};
@@ -9,14 +10,15 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::calendar::{Axis, Step};
-use super::frame::{Frame, Heading, Topic, figure, foreign, key, link, notes, phrase, section, table};
+use super::frame::{Frame, Topic, figure, foreign, key, link, notes, phrase, section, table};
 use super::histogram::Histogram;
 use super::news::Headline;
 use super::numbers::{Agreement, Coverage, PairNumbers, TickerNumbers, Totals};
-use super::plots::{Along, Chart, Layer, MapRow, Mark, Row, map, plot, rectangle, rows, tick};
+use super::plots::{Along, Chart, Layer, MapRow, Mark, Row, bars, counts, map, plot, rectangle, rows, tick};
 use super::skill;
 use crate::audit::answers::RejectReason;
 use crate::audit::revisions::{Revisions, Rewrites};
+use crate::interface::Endpoint;
 use crate::tables::Drift;
 use crate::text::human::{bytes, count_of, group_digits, percent, portion, round, took};
 
@@ -25,10 +27,8 @@ const SCRIPT: &str = include_str!("script.js");
 /// The size that a page stays below, with a reserve for what surrounds the table of tickers.
 const MAX_BYTES: usize = 1_950_000;
 
-/// The most buckets of a plot over time, and of the plot of one of many pairs.
+/// The most buckets of a plot over time.
 const BUCKETS: usize = 72;
-const PAIR_BUCKETS: usize = 64;
-const MAP_BUCKETS: usize = 24;
 
 /// The most pairs that have a plot each, rows of a table, sectors, tickers with gaps, tickers with changes and signals of the
 /// newest date.
@@ -48,8 +48,8 @@ const MATRIX_HEIGHT: f64 = 24.0;
 /// The scale of shares.
 const SHARES: [&str; 3] = ["0 %", "50 %", "100 %"];
 
-/// The heading of a section, its id, and the section.
-type Section = (&'static str, &'static str, Markup);
+/// The id of a section, its heading, and the section.
+pub(super) type Section = (&'static str, &'static str, Markup);
 
 impl Report {
     /// Renders the report as one HTML file.
@@ -131,8 +131,7 @@ impl Report {
     fn newest(&self) -> Markup {
         let newest = self.numbers.newest();
         let Some(day) = newest.first().and_then(|(_, latest)| latest.day()) else { return html! {} };
-        let columns =
-            [Heading::Text("ticker"), Heading::Text("pair"), Heading::Number("score"), Heading::Number("moved")];
+        let heads = ["ticker", "pair", "score", "moved"];
         let all = newest.len();
         let rows = newest.into_iter().take(NEWEST).map(|(ticker, latest)| {
             let moved = latest.change().map_or_else(|| "first".to_owned(), |change| format!("{change:+.3}"));
@@ -146,7 +145,7 @@ impl Report {
         });
         let note = "The score is the confidence, negative for a sell; it has moved since the signal before. The strongest first.";
         html! {
-            (figure(&format!("Signals of {day}"), note, &table("compared", &columns, rows)))
+            (figure(&format!("Signals of {day}"), note, &table("compared", 2, &heads, rows)))
             @if all > NEWEST { p.cut { "Showing " (NEWEST) " of " (count_of(all as u64, "signal", "signals")) " of that day." } }
         }
     }
@@ -189,7 +188,6 @@ impl Report {
         };
         let pairs: Vec<String> = self.numbers.pairs.iter().map(PairNumbers::name).collect();
         let data = json!({ "pairs": pairs, "tickers": known });
-        let topic = Topic::new("ticker", "One ticker", "What is known of a ticker", vec![scope]);
         let body = html! {
             p {
                 label for="search" { "Ticker" }
@@ -199,7 +197,7 @@ impl Report {
             div #found aria-live="polite" {}
             div #data hidden { (data.to_string()) }
         };
-        ("ticker", "One ticker", section(&topic, &body))
+        part("ticker", "One ticker", "What is known of a ticker", vec![scope], &body)
     }
 
     /// The last signals, the last articles and the revisions of a ticker: what the script shows.
@@ -233,29 +231,20 @@ impl Report {
                 .to_owned(),
         ];
         asides.extend(self.beyond_the_plots());
-        let most = coverage.tickers.iter().copied().max().unwrap_or_default().max(1);
-        let columns = coverage.tickers.iter().zip(&coverage.days).enumerate().map(|(index, (count, days))| {
-            let (tickers, days) = (count_of(*count, "ticker", "tickers"), count_of(*days, "day", "days"));
-            let label = format!("{}\n{tickers}, {days} with signals", axis.in_words(index));
-            Some((0.0, *count as f64 / most as f64, label))
-        });
         let title = format!("Tickers with signals, by {}", axis.step.as_str());
-        let chart = Chart {
-            id: "plot-tickers".to_owned(),
-            label: title.clone(),
-            height: 64.0,
-            ends: [group_digits(most), "0".to_owned()],
-            along: Along::Time(axis),
-            layers: vec![Layer::Columns("bar", columns.collect()), Layer::Rule("base", 0.0)],
+        let label = |index: usize| {
+            let tickers = count_of(coverage.tickers[index], "ticker", "tickers");
+            let days = count_of(coverage.days[index], "day", "days");
+            format!("{}\n{tickers}, {days} with signals", axis.in_words(index))
         };
+        let chart = counts("plot-tickers", &title, 64.0, Along::Time(axis), &coverage.tickers, label);
         let body = html! {
             @if !axis.starts.is_empty() {
-                (figure(&title, "", &chart.draw()))
+                (figure(&title, "", &chart))
                 @if coverage.incomplete_count > 0 { (self.gaps(&coverage)) }
             }
         };
-        let topic = Topic::new("coverage", "Coverage", self.coverage_finding(&coverage), asides);
-        ("coverage", "Coverage", section(&topic, &body))
+        part("coverage", "Coverage", self.coverage_finding(&coverage), asides, &body)
     }
 
     /// The coverage map, a row per ticker with gaps.
@@ -306,11 +295,11 @@ impl Report {
         let mut asides: Vec<String> =
             numbers.pair_range(Totals::buy_share, ["Lowest", "highest"]).into_iter().collect();
         asides.extend(self.beyond_the_plots());
-        let topic = Topic::new("signals", "Buy and sell", numbers.buy_finding(), asides);
+        let finding = numbers.buy_finding();
         if numbers.pairs.len() > PAIRS {
-            return ("signals", "Buy and sell", section(&topic, &self.many_pairs()));
+            return part("signals", "Buy and sell", finding, asides, &self.many_pairs());
         }
-        let axis = Axis::of(&numbers.days, Step::Week, PAIR_BUCKETS);
+        let axis = Axis::new(&numbers.days, Step::Week, 64);
         let of_pairs: Vec<Vec<Totals>> = numbers.pairs.iter().map(|pair| pair.over(&numbers.days, &axis)).collect();
         // A common scale for mean confidences, rounded outwards to hundredths.
         let means: Vec<f64> = of_pairs.iter().flatten().filter_map(|totals| totals.mean_confidence()).collect();
@@ -331,7 +320,7 @@ impl Report {
             }
         };
         let title = format!("By period, regime and {}", axis.step.as_str());
-        ("signals", "Buy and sell", section(&topic, &figure(&title, note, &body)))
+        part("signals", "Buy and sell", finding, asides, &figure(&title, note, &body))
     }
 
     /// Buys and sells of many pairs, in one plot: a row for each, the most one-sided first.
@@ -340,7 +329,7 @@ impl Report {
         let one_sided = |pair: &PairNumbers| pair.totals.buy_share().map_or(0.0, |share| (share - 0.5).abs());
         let mut pairs: Vec<&PairNumbers> = numbers.pairs.iter().collect();
         pairs.sort_by(|one, other| one_sided(other).total_cmp(&one_sided(one)));
-        let axis = Axis::of(&numbers.days, Step::Month, MAP_BUCKETS);
+        let axis = Axis::new(&numbers.days, Step::Month, 24);
         let shade = |share: Option<f64>| match share {
             None => "q0",
             Some(..0.2) => "sell4",
@@ -402,49 +391,35 @@ impl Report {
             em.say-buy { (count_of(buys.count(), "buy", "buys")) } " upwards, "
             em.say-sell { (count_of(sells.count(), "sell", "sells")) } " downwards."
         };
-        let topic = Topic::new("confidence", "Confidence", self.numbers.confidence_finding(), asides);
-        ("confidence", "Confidence", section(&topic, &figure(title, note, &chart.draw())))
+        let finding = self.numbers.confidence_finding();
+        part("confidence", "Confidence", finding, asides, &figure(title, note, &chart.draw()))
     }
 
     fn persistence(&self) -> Section {
         let numbers = &self.numbers;
         let range = numbers.pair_range(Totals::flip_share, ["Least often", "most often"]);
         let asides = range.into_iter().chain(numbers.flips_by_confidence()).collect();
-        let topic = Topic::new("persistence", "Persistence", numbers.flip_finding(), asides);
         if numbers.followed.count() == 0 {
-            return ("persistence", "Persistence", section(&topic, &html! {}));
+            return part("persistence", "Persistence", numbers.flip_finding(), asides, &html! {});
         }
         let mut pairs: Vec<&PairNumbers> = numbers.pairs.iter().collect();
         let share = |pair: &PairNumbers| pair.totals.flip_share().unwrap_or_default();
         if pairs.len() > PAIRS {
             pairs.sort_by(|one, other| share(other).total_cmp(&share(one)));
         }
-        let by_pair = pairs.iter().take(PAIRS).map(|pair| Row {
-            id: format!("plot-flips-{}-{}", pair.period, pair.regime),
-            name: pair.name(),
-            class: "bar",
-            mark: Mark::Share(share(pair)),
-            value: percent(share(pair)),
-            label: String::new(),
+        let by_pair = pairs.iter().take(PAIRS).map(|pair| {
+            let id = format!("plot-flips-{}-{}", pair.period, pair.regime);
+            Row::new(id, pair.name(), "bar", Mark::Share(share(pair)), percent(share(pair)))
         });
         let [followed, flipped] = Histogram::bins([&numbers.followed, &numbers.flipped]);
         let columns = followed.counts.iter().zip(&flipped.counts).enumerate().map(|(bin, (all, flipped))| {
-            let label = format!(
-                "confidence {}\n{} of {} flip",
-                followed.edges(bin),
-                portion(*flipped, *all),
-                group_digits(*all)
-            );
+            let (edges, share) = (followed.edges(bin), portion(*flipped, *all));
+            let label = format!("confidence {edges}\n{share} of {} flip", group_digits(*all));
             (*all > 0).then(|| (0.0, *flipped as f64 / *all as f64, label))
         });
-        let chart = Chart {
-            id: "plot-persistence".to_owned(),
-            label: "Flips by confidence".to_owned(),
-            height: 96.0,
-            ends: ["100 %".to_owned(), "0 %".to_owned()],
-            along: Along::Scale(followed.range()),
-            layers: vec![Layer::Columns("bar", columns.collect()), Layer::Rule("base", 0.0)],
-        };
+        let ends = ["100 %", "0 %"].map(str::to_owned);
+        let along = Along::Scale(followed.range());
+        let chart = bars("plot-persistence", "Flips by confidence", 96.0, ends, along, "bar", columns.collect());
         let of_pairs = html! {
             (rows(by_pair, &SHARES))
             @if pairs.len() > PAIRS { p.cut { "Showing the " (PAIRS) " of " (pairs.len()) " pairs that flip most often." } }
@@ -452,9 +427,9 @@ impl Report {
         let note = "Share of signals at each confidence that are followed by their opposite.";
         let body = html! {
             (figure("How often signals flip", "Share of signals followed by their opposite in the same series.", &of_pairs))
-            (figure("Flips by confidence", note, &chart.draw()))
+            (figure("Flips by confidence", note, &chart))
         };
-        ("persistence", "Persistence", section(&topic, &body))
+        part("persistence", "Persistence", numbers.flip_finding(), asides, &body)
     }
 
     /// Pairs are compared if there are several.
@@ -468,13 +443,8 @@ impl Report {
         }
         asides.extend(numbers.on_kappa());
         let compared: Vec<&Agreement> = numbers.agreements.iter().flatten().filter(|it| it.both > 0).collect();
-        let body = if compared.is_empty() {
-            html! {}
-        } else {
-            self.matrix(&compared)
-        };
-        let topic = Topic::new("agreement", "Agreement", finding, asides);
-        Some(("agreement", "Agreement", section(&topic, &body)))
+        let body = html! { @if !compared.is_empty() { (self.matrix(&compared)) } };
+        Some(part("agreement", "Agreement", finding, asides, &body))
     }
 
     /// A row and a column for each pair; columns are headed by row numbers.
@@ -525,14 +495,7 @@ impl Report {
         let finding = self.sector_finding()?;
         let mut asides = self.sector_test();
         asides.push("Each ticker counts in the sector that the service lists it in, as of the report.".to_owned());
-        let columns = [
-            Heading::Text("sector"),
-            Heading::Number("tickers"),
-            Heading::Number("signals"),
-            Heading::Number("buys"),
-            Heading::Number("confidence"),
-            Heading::Number("flips"),
-        ];
+        let heads = ["sector", "tickers", "signals", "buys", "confidence", "flips"];
         let rows = self.sectors.iter().take(SECTORS).map(|sector| {
             let totals = sector.totals();
             vec![
@@ -546,25 +509,20 @@ impl Report {
         });
         let note = "Share of signals that are buys, and share followed by their opposite.";
         let body = html! {
-            (figure("By sector", note, &table("compared", &columns, rows)))
+            (figure("By sector", note, &table("compared", 1, &heads, rows)))
             @if self.sectors.len() > SECTORS { p.cut { "Showing " (SECTORS) " of " (self.sectors.len()) " sectors." } }
         };
-        Some(("sectors", "Sectors", section(&Topic::new("sectors", "Sectors", finding, asides), &body)))
+        Some(part("sectors", "Sectors", finding, asides, &body))
     }
 
     fn articles(&self) -> Section {
-        let topic = Topic::new("news", "News", self.news_finding(), self.news_scope().into_iter().collect());
-        let Some(news) = &self.news else { return ("news", "News", section(&topic, &html! {})) };
+        let (finding, asides) = (self.news_finding(), self.news_scope().into_iter().collect());
+        let Some(news) = &self.news else { return part("news", "News", finding, asides, &html! {}) };
         let bars = self.numbers.windows.iter().map(|window| {
             let all = self.facts.rows.max(1) as f64;
-            Row {
-                id: format!("plot-window-{}", window.length),
-                name: window.in_words(),
-                class: "bar",
-                mark: Mark::ShareAndUnknown(window.with_news as f64 / all, window.unknown as f64 / all),
-                value: portion(window.with_news, self.facts.rows - window.unknown),
-                label: String::new(),
-            }
+            let mark = Mark::ShareAndUnknown(window.with_news as f64 / all, window.unknown as f64 / all);
+            let value = portion(window.with_news, self.facts.rows - window.unknown);
+            Row::new(format!("plot-window-{}", window.length), window.in_words(), "bar", mark, value)
         });
         let note = html! {
             span.keys {
@@ -600,27 +558,18 @@ impl Report {
                 div.pair { (headlines("Lowest scores", &news.lowest)) (headlines("Highest scores", &news.highest)) }
             }
         };
-        ("news", "News", section(&topic, &body))
+        part("news", "News", finding, asides, &body)
     }
 
     fn news_over_time(&self) -> Markup {
         let axis = self.news_axis(BUCKETS);
         let Some(news) = self.news.as_ref().filter(|_| !axis.starts.is_empty()) else { return html! {} };
-        let counts = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
-        let most = counts.iter().copied().max().unwrap_or_default().max(1);
-        let columns = counts.iter().enumerate().map(|(index, count)| {
-            let label = format!("{}\n{}", axis.in_words(index), count_of(*count, "article", "articles"));
-            Some((0.0, *count as f64 / most as f64, label))
-        });
+        let articles = axis.sums(news.days.iter().map(|(day, count)| (*day, *count)));
         let by = axis.step.as_str();
-        let chart = |id: &str, label: &str, ends: [String; 2], layers: Vec<Layer>| {
-            let (id, label, along) = (id.to_owned(), label.to_owned(), Along::Time(&axis));
-            Chart { id, label, height: 84.0, ends, along, layers }.draw()
-        };
         let title = format!("Articles by {by}");
-        let ends = [group_digits(most), "0".to_owned()];
-        let articles =
-            chart("plot-news", &title, ends, vec![Layer::Columns("bar", columns.collect()), Layer::Rule("base", 0.0)]);
+        let label =
+            |index: usize| format!("{}\n{}", axis.in_words(index), count_of(articles[index], "article", "articles"));
+        let chart = counts("plot-news", &title, 84.0, Along::Time(&axis), &articles, label);
         let reach = self.numbers.longest_window().map(|window| {
             let mut sums = vec![(0, 0, 0); axis.starts.len()];
             let all = self.facts.days.iter().filter(|(day, _)| self.numbers.days.binary_search(day).is_ok());
@@ -642,13 +591,22 @@ impl Report {
             });
             let title = format!("Signals with news within {}, by {by}", window.in_words());
             let note = html! { span.keys { "Of all signals: " (key("bar", "with news")) (key("unknown", "unknown")) } };
-            let bars = [Layer::Columns("bar", known.collect()), Layer::Columns("unknown", unknown.collect())];
-            let layers = bars.into_iter().chain([Layer::Rule("base", 0.0)]).collect();
-            let ends = ["100 %".to_owned(), "0 %".to_owned()];
-            figure(&title, note, &chart("plot-reach", &title, ends, layers))
+            let chart = Chart {
+                id: "plot-reach".to_owned(),
+                label: title.clone(),
+                height: 84.0,
+                ends: ["100 %", "0 %"].map(str::to_owned),
+                along: Along::Time(&axis),
+                layers: vec![
+                    Layer::Columns("bar", known.collect()),
+                    Layer::Columns("unknown", unknown.collect()),
+                    Layer::Rule("base", 0.0),
+                ],
+            };
+            figure(&title, note, &chart.draw())
         });
         html! {
-            (figure(&title, self.articles_beyond(&counts).unwrap_or_default(), &articles))
+            (figure(&title, self.articles_beyond(&articles).unwrap_or_default(), &chart))
             @if let Some(reach) = reach { (reach) }
         }
     }
@@ -659,21 +617,11 @@ impl Report {
             0 => String::new(),
             count => format!(" {} fall outside the plotted range.", group_digits(count)),
         };
-        let most = bins.counts.iter().copied().max().unwrap_or_default().max(1);
-        let columns = bins.counts.iter().enumerate().map(|(bin, count)| {
-            let label = format!("score {}\n{}", bins.edges(bin), count_of(*count, "article", "articles"));
-            Some((0.0, *count as f64 / most as f64, label))
-        });
-        let chart = Chart {
-            id: "plot-scores".to_owned(),
-            label: "Article scores".to_owned(),
-            height: 96.0,
-            ends: [group_digits(most), "0".to_owned()],
-            along: Along::Scale(bins.range()),
-            layers: vec![Layer::Columns("bar", columns.collect()), Layer::Rule("base", 0.0)],
-        };
-        let note = format!("Articles by score, in steps of {}.{left_out}", bins.width);
-        figure("Article scores", note, &chart.draw())
+        let label =
+            |bin: usize| format!("score {}\n{}", bins.edges(bin), count_of(bins.counts[bin], "article", "articles"));
+        let title = "Article scores";
+        let chart = counts("plot-scores", title, 96.0, Along::Scale(bins.range()), &bins.counts, label);
+        figure(title, format!("Articles by score, in steps of {}.{left_out}", bins.width), &chart)
     }
 
     fn rewrites(&self) -> Section {
@@ -693,15 +641,13 @@ impl Report {
         } else if self.work.runs.len() == 1 {
             asides.push("Revisions show up from the second run on.".to_owned());
         }
-        let topic = Topic::new("rewrites", "Revisions", self.rewrite_finding(), asides);
-        ("rewrites", "Revisions", section(&topic, &body))
+        part("rewrites", "Revisions", self.rewrite_finding(), asides, &body)
     }
 
     /// What a version holds: its columns, its files and how to load them, and what changed since the version before.
     fn contents(&self) -> Section {
         let asides = vec![self.identity.in_words.clone()];
-        let heads =
-            [Heading::Text("column"), Heading::Number("null"), Heading::Number("lowest"), Heading::Number("highest")];
+        let heads = ["column", "null", "lowest", "highest"];
         let rows = self.columns.iter().map(|column| {
             let [low, high] = column.ends().unwrap_or_else(|| ["-".to_owned(), "-".to_owned()]);
             vec![
@@ -714,12 +660,12 @@ impl Report {
         let note = "Share of rows without a value, and the range of the others.";
         let commands = self.commands();
         let body = html! {
-            (figure("Columns", note, &table("compared", &heads, rows)))
+            (figure("Columns", note, &table("compared", 1, &heads, rows)))
             @if !commands.is_empty() {
                 (figure("How to read it", "In Python, and in a shell.", &html! { pre { (commands.join("\n")) } }))
             }
         };
-        ("columns", "Columns", section(&Topic::new("columns", "Columns", self.column_finding(), asides), &body))
+        part("columns", "Columns", self.column_finding(), asides, &body)
     }
 
     fn rejects(&self) -> Section {
@@ -742,38 +688,26 @@ impl Report {
             count => format!(" {} more are counted but not listed.", group_digits(count)),
         };
         let note = format!("Every rejected record is kept in the archive with its position and raw text.{unlisted}");
-        let of_reasons =
-            [Heading::Text("reason"), Heading::Text("example"), Heading::Number("records"), Heading::Number("new")];
-        let of_fields =
-            [Heading::Text("field"), Heading::Text("operation"), Heading::Text("example"), Heading::Number("times")];
+        let of_reasons = ["reason", "example", "records", "new"];
+        let of_fields = ["field", "operation", "example", "times"];
         let unknown = fields.iter().take(ROWS).map(|Drift { field, endpoint, example, count }| {
             vec![foreign(field), html! { (endpoint.to_string()) }, foreign(example), html! { (group_digits(*count)) }]
         });
         let body = html! {
             @if !rejects.reasons.is_empty() {
-                @let body = html! { (table("wide", &of_reasons, reasons)) (cut(rejects.reasons.len(), "reasons")) };
+                @let body = html! { (table("wide", 2, &of_reasons, reasons)) (cut(rejects.reasons.len(), "reasons")) };
                 (figure("Why records were rejected", note, &body))
             }
             @if !fields.is_empty() {
-                @let body = html! { (table("wide", &of_fields, unknown)) (cut(fields.len(), "fields")) };
+                @let body = html! { (table("wide", 3, &of_fields, unknown)) (cut(fields.len(), "fields")) };
                 (figure("Unknown fields", "", &body))
             }
         };
-        let topic = Topic::new("rejects", "Rejected records", self.work.unusable(), asides);
-        ("rejects", "Rejected records", section(&topic, &body))
+        part("rejects", "Rejected records", self.work.unusable(), asides, &body)
     }
 
     fn timings(&self) -> Section {
-        let columns = [
-            Heading::Text("run"),
-            Heading::Text("definition"),
-            Heading::Number("fetched in"),
-            Heading::Number("requests"),
-            Heading::Number("added"),
-            Heading::Number("revised"),
-            Heading::Number("withdrawn"),
-            Heading::Number("rejected"),
-        ];
+        let heads = ["run", "definition", "fetched in", "requests", "added", "revised", "withdrawn", "rejected"];
         let rows = self.work.runs.iter().take(ROWS).map(|run| {
             let changes = &run.changes;
             let counts = [run.requests, changes.added, changes.revised, changes.withdrawn, run.rejects];
@@ -784,24 +718,58 @@ impl Report {
         });
         let note =
             "Runs that answered a request of this dataset, newest first. Changes cover everything a run requested.";
-        let runs = html! { (table("wide", &columns, rows)) (cut(self.work.runs.len(), "runs")) };
+        let runs = html! { (table("wide", 2, &heads, rows)) (cut(self.work.runs.len(), "runs")) };
         let body = html! { (self.answers()) (figure("Runs", note, &runs)) };
-        ("timings", "Time", section(&Topic::new("timings", "Time", self.fetch_finding(), Vec::new()), &body))
+        part("timings", "Time", self.fetch_finding(), Vec::new(), &body)
     }
 
-    /// When the answers of the newest run came, by operation.
+    /// When the answers of the newest run came, by operation, in the order in which operations were first answered.
     fn answers(&self) -> Markup {
-        let end = self.work.answers.iter().filter_map(|answers| answers.complete.last()).max().copied();
+        let Some(run) = self.work.runs.first() else { return html! {} };
+        let mut of_operations: BTreeMap<Endpoint, OperationAnswers> = BTreeMap::new();
+        for request in &self.work.newest {
+            let answers = of_operations.entry(request.endpoint).or_default();
+            answers.again += u64::from(request.attempts.saturating_sub(1));
+            answers.rows += request.rows;
+            answers.bytes += request.bytes;
+            answers.complete.push((request.observed_at - run.started_at).to_std().unwrap_or_default());
+        }
+        of_operations.values_mut().for_each(|answers| answers.complete.sort_unstable());
+        let mut all: Vec<(Endpoint, OperationAnswers)> = of_operations.into_iter().collect();
+        all.sort_by_key(|(_, answers)| answers.complete.first().copied());
+        let end = all.iter().filter_map(|(_, answers)| answers.complete.last()).max().copied();
         let end = end.unwrap_or_default().as_secs_f64().max(1e-3);
         html! {
-            @for (index, answers) in self.work.answers.iter().enumerate() {
-                @let title = format!("{}: {}", count_of(answers.complete.len() as u64, "answer", "answers"), answers.endpoint);
+            @for (index, (endpoint, answers)) in all.iter().enumerate() {
+                @let title = format!("{}: {endpoint}", count_of(answers.complete.len() as u64, "answer", "answers"));
                 @let again = if answers.again > 0 { format!(", {} retried", group_digits(answers.again)) } else { String::new() };
                 @let note = format!("{}, {}{again}.", count_of(answers.rows, "row", "rows"), bytes(answers.bytes));
                 (figure(&title, note, &answers_over_time(index, &title, &answers.complete, end)))
             }
         }
     }
+}
+
+/// The answers of an operation in a run.
+#[derive(Default)]
+struct OperationAnswers {
+    /// Retries.
+    again: u64,
+    rows: u64,
+    bytes: u64,
+    /// When each answer was complete, counted from the start of the run, in order.
+    complete: Vec<Duration>,
+}
+
+/// A section with its finding, notes on it, and what it shows.
+pub(super) fn part(
+    id: &'static str,
+    heading: &'static str,
+    finding: impl Into<String>,
+    asides: Vec<String>,
+    body: &Markup,
+) -> Section {
+    (id, heading, section(&Topic::new(id, heading, finding, asides), body))
 }
 
 /// When answers came, from the start of a run to an end.
@@ -818,15 +786,9 @@ fn answers_over_time(index: usize, title: &str, complete: &[Duration], end: f64)
         // A single one among thousands must be visible.
         (*count > 0).then(|| (0.0, (*count as f64 / most as f64).max(0.05), label))
     });
-    let chart = Chart {
-        id: format!("plot-answers-{index}"),
-        label: title.to_owned(),
-        height: 42.0,
-        ends: [group_digits(most), "0".to_owned()],
-        along: Along::Labels(vec![(0.0, "start".to_owned()), (1.0, took(Duration::from_secs_f64(end)))]),
-        layers: vec![Layer::Columns("bar", columns.collect()), Layer::Rule("base", 0.0)],
-    };
-    chart.draw()
+    let ends = [group_digits(most), "0".to_owned()];
+    let along = Along::Labels(vec![(0.0, "start".to_owned()), (1.0, took(Duration::from_secs_f64(end)))]);
+    bars(&format!("plot-answers-{index}"), title, 42.0, ends, along, "bar", columns.collect())
 }
 
 /// Notes how many rows were cut.
@@ -838,38 +800,32 @@ fn cut(all: usize, what: &str) -> Markup {
 fn of_pair(pair: &PairNumbers, totals: &[Totals], axis: &Axis, (low, high): (f64, f64)) -> Markup {
     let (all, mean) = (pair.totals, pair.totals.mean_confidence().unwrap_or_default());
     let buys = portion(all.buys, all.rows);
-    let when = |index: usize, totals: &Totals| {
-        let mean = totals.mean_confidence().unwrap_or_default();
-        let share = portion(totals.buys, totals.rows);
-        format!("{}\n{share} of {} buy\nconfidence {mean:.3}", axis.in_words(index), group_digits(totals.rows))
-    };
-    let shares = |of: fn(f64) -> (f64, f64)| -> Vec<_> {
-        let column = |(index, totals): (usize, &Totals)| {
-            let (from, to) = of(totals.buy_share()?);
-            Some((from, to, when(index, totals)))
-        };
-        totals.iter().enumerate().map(column).collect()
-    };
-    let sells: Vec<_> = totals.iter().map(|totals| totals.buy_share().map(|share| (share, 1.0))).collect();
-    let middle = |index: usize| (index as f64 + 0.5) / totals.len() as f64;
-    let line = totals
-        .iter()
-        .enumerate()
-        .map(|(index, totals)| Some((middle(index), (totals.mean_confidence()? - low) / (high - low))));
-    let confidences = totals.iter().enumerate().map(|(index, totals)| match totals.mean_confidence() {
-        Some(mean) => format!("{}\nconfidence {mean:.3}", axis.in_words(index)),
-        None => format!("{}\nno signals", axis.in_words(index)),
-    });
+    let (mut sells, mut of_buys, mut line, mut confidences) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (index, of) in totals.iter().enumerate() {
+        let when = axis.in_words(index);
+        sells.push(of.buy_share().map(|share| (share, 1.0, String::new())));
+        of_buys.push(of.buy_share().map(|share| {
+            let (buys, mean) = (portion(of.buys, of.rows), of.mean_confidence().unwrap_or_default());
+            let label = format!("{when}\n{buys} of {} buy\nconfidence {mean:.3}", group_digits(of.rows));
+            (0.0, share, label)
+        }));
+        let middle = (index as f64 + 0.5) / totals.len() as f64;
+        line.push(of.mean_confidence().map(|mean| (middle, (mean - low) / (high - low))));
+        confidences.push(match of.mean_confidence() {
+            Some(mean) => format!("{when}\nconfidence {mean:.3}"),
+            None => format!("{when}\nno signals"),
+        });
+    }
     let (period, regime) = (pair.period, pair.regime);
     let share = Chart {
         id: format!("plot-signals-{period}-{regime}"),
         label: format!("{period} {regime}: {buys} buys"),
         height: 46.0,
-        ends: ["100 %".to_owned(), "0 %".to_owned()],
+        ends: ["100 %", "0 %"].map(str::to_owned),
         along: Along::Labels(Vec::new()),
         layers: vec![
-            Layer::Ground("sell flush", sells),
-            Layer::Columns("buy flush", shares(|share| (0.0, share))),
+            Layer::Columns("sell flush", sells),
+            Layer::Columns("buy flush", of_buys),
             Layer::Rule("half", 0.5),
         ],
     };
@@ -879,7 +835,7 @@ fn of_pair(pair: &PairNumbers, totals: &[Totals], axis: &Axis, (low, high): (f64
         height: 30.0,
         ends: [format!("{high:.2}"), format!("{low:.2}")],
         along: Along::Time(axis),
-        layers: vec![Layer::Line("", line.collect()), Layer::Rule("base", 0.0), Layer::Labels(confidences.collect())],
+        layers: vec![Layer::Line("", line), Layer::Rule("base", 0.0), Layer::Labels(confidences)],
     };
     html! {
         div {
@@ -891,13 +847,9 @@ fn of_pair(pair: &PairNumbers, totals: &[Totals], axis: &Axis, (low, high): (f64
 }
 
 fn by_age(rewrites: &Rewrites, what: &str, most: f64) -> Markup {
-    let bars = rewrites.ages().0.into_iter().enumerate().map(|(index, (age, rate))| Row {
-        id: format!("plot-age-{what}-{index}"),
-        name: age.to_string(),
-        class: "alert",
-        mark: Mark::Length(rate / most),
-        value: percent(rate),
-        label: String::new(),
+    let bars = rewrites.ages().0.into_iter().enumerate().map(|(index, (age, rate))| {
+        let mark = Mark::Length(rate / most);
+        Row::new(format!("plot-age-{what}-{index}"), age.to_string(), "alert", mark, percent(rate))
     });
     let note = format!("Share of the {what} that reached this age and changed then.");
     figure(&format!("Age of {what} when they changed"), note, &rows(bars, &["0 %", &percent(most)]))
@@ -906,7 +858,7 @@ fn by_age(rewrites: &Rewrites, what: &str, most: f64) -> Markup {
 fn by_month(rewrites: &Rewrites, what: &str) -> Markup {
     let months: Vec<_> = rewrites.by_month.iter().map(|(month, tally)| (month.start(), *tally)).collect();
     let starts: Vec<_> = months.iter().map(|(start, _)| *start).collect();
-    let axis = Axis::of(&starts, Step::Month, BUCKETS);
+    let axis = Axis::new(&starts, Step::Month, BUCKETS);
     let changed = axis.sums(months.iter().map(|(start, tally)| (*start, tally.changed)));
     let known = axis.sums(months.iter().map(|(start, tally)| (*start, tally.known)));
     let rate = |index: usize| changed[index] as f64 / known[index].max(1) as f64;
@@ -917,27 +869,18 @@ fn by_month(rewrites: &Rewrites, what: &str) -> Markup {
         Some((0.0, rate(index) / most, label))
     });
     let title = format!("Changed {what}, by {} of their date", axis.step.as_str());
-    let chart = Chart {
-        id: format!("plot-rewrites-{what}"),
-        label: title.clone(),
-        height: 84.0,
-        ends: [percent(most), "0 %".to_owned()],
-        along: Along::Time(&axis),
-        layers: vec![Layer::Columns("alert", columns.collect()), Layer::Rule("base", 0.0)],
-    };
-    figure(&title, "", &chart.draw())
+    let ends = [percent(most), "0 %".to_owned()];
+    let id = format!("plot-rewrites-{what}");
+    figure(&title, "", &bars(&id, &title, 84.0, ends, Along::Time(&axis), "alert", columns.collect()))
 }
 
 fn by_changed_ticker(rewrites: &Rewrites, what: &str) -> Markup {
     let tickers = rewrites.most_changed();
     let most = tickers.first().map_or(1, |(_, changed, _)| *changed);
-    let bars = tickers.iter().take(CHANGED).enumerate().map(|(index, (ticker, changed, known))| Row {
-        id: format!("plot-rewritten-{what}-{index}"),
-        name: ticker.to_string(),
-        class: "alert",
-        mark: Mark::Length(*changed as f64 / most as f64),
-        value: format!("{}, {}", group_digits(*changed), portion(*changed, *known)),
-        label: String::new(),
+    let bars = tickers.iter().take(CHANGED).enumerate().map(|(index, (ticker, changed, known))| {
+        let mark = Mark::Length(*changed as f64 / most as f64);
+        let value = format!("{}, {}", group_digits(*changed), portion(*changed, *known));
+        Row::new(format!("plot-rewritten-{what}-{index}"), ticker.to_string(), "alert", mark, value)
     });
     let others = tickers.len().saturating_sub(CHANGED) as u64;
     let body = html! {

@@ -8,6 +8,7 @@ use chrono::{Datelike, NaiveDate};
 use maud::{Markup, html};
 
 use super::calendar::{Axis, Step};
+use crate::text::human::group_digits;
 
 /// Height of a row of bars, and of a row of a map, which must match the style of the names beside it.
 const BAR_HEIGHT: f64 = 12.0;
@@ -21,13 +22,23 @@ const DOT: f64 = 0.012;
 
 /// A row: a name, a bar or an interval, and its value.
 pub(super) struct Row {
-    pub(super) id: String,
-    pub(super) name: String,
-    pub(super) class: &'static str,
-    pub(super) mark: Mark,
-    pub(super) value: String,
-    /// What the mark stands for, in words; the name and the value if empty.
-    pub(super) label: String,
+    id: String,
+    name: String,
+    class: &'static str,
+    mark: Mark,
+    value: String,
+    /// What the mark stands for, in words.
+    label: String,
+}
+
+impl Row {
+    pub(super) fn new(id: String, name: String, class: &'static str, mark: Mark, value: String) -> Self {
+        Self { label: format!("{name}: {value}"), id, name, class, mark, value }
+    }
+
+    pub(super) fn with_label(self, label: String) -> Self {
+        Self { label, ..self }
+    }
 }
 
 /// The mark of a row, in shares of the width.
@@ -66,10 +77,8 @@ pub(super) enum Along<'a> {
 
 /// A layer of a chart. Heights are from zero at the bottom to one at the top, of what lies between its ends.
 pub(super) enum Layer {
-    /// Columns of a class, each from a height to another, and what it stands for; none where nothing is.
+    /// Columns of a class, each from a height to another, and what it stands for, if it is a mark; none where nothing is.
     Columns(&'static str, Vec<Option<(f64, f64, String)>>),
-    /// Columns of a class that are no marks.
-    Ground(&'static str, Vec<Option<(f64, f64)>>),
     /// A line of a class through places and heights; none breaks it.
     Line(&'static str, Vec<Option<(f64, f64)>>),
     /// Columns that are not seen and say what the lines at their place are.
@@ -90,9 +99,8 @@ pub(super) fn rows(rows: impl IntoIterator<Item = Row>, scale: &[&str]) -> Marku
     html! {
         div.rows {
             @for row in rows {
-                @let label = if row.label.is_empty() { format!("{}: {}", row.name, row.value) } else { row.label };
                 span { (row.name) }
-                (plot(&row.id, &label, BAR_HEIGHT, 1, &bar(row.class, &row.mark, &label)))
+                (plot(&row.id, &row.label, BAR_HEIGHT, 1, &bar(row.class, &row.mark, &row.label)))
                 span { (row.value) }
             }
             @if !scale.is_empty() {
@@ -131,6 +139,35 @@ fn bar(class: &str, mark: &Mark, label: &str) -> Markup {
     }
 }
 
+/// A chart of columns of a class on a base line.
+pub(super) fn bars(
+    id: &str,
+    label: &str,
+    height: f64,
+    ends: [String; 2],
+    along: Along<'_>,
+    class: &'static str,
+    columns: Vec<Option<(f64, f64, String)>>,
+) -> Markup {
+    let layers = vec![Layer::Columns(class, columns), Layer::Rule("base", 0.0)];
+    Chart { id: id.to_owned(), label: label.to_owned(), height, ends, along, layers }.draw()
+}
+
+/// A chart of counts, the highest of which is as high as the chart.
+pub(super) fn counts(
+    id: &str,
+    title: &str,
+    height: f64,
+    along: Along<'_>,
+    counts: &[u64],
+    label: impl Fn(usize) -> String,
+) -> Markup {
+    let most = counts.iter().copied().max().unwrap_or_default().max(1);
+    let columns =
+        counts.iter().enumerate().map(|(index, count)| Some((0.0, *count as f64 / most as f64, label(index))));
+    bars(id, title, height, [group_digits(most), "0".to_owned()], along, "bar", columns.collect())
+}
+
 impl Chart<'_> {
     /// The chart, with the values of its ends beside it and its axis below.
     pub(super) fn draw(&self) -> Markup {
@@ -161,14 +198,8 @@ impl Chart<'_> {
             Layer::Columns(class, columns) => html! {
                 @for (index, column) in columns.iter().enumerate() {
                     @if let Some((from, to, label)) = column {
-                        (rectangle(class, extent(index, columns.len(), class), [y(*to), y(*from)], Some(label)))
-                    }
-                }
-            },
-            Layer::Ground(class, columns) => html! {
-                @for (index, column) in columns.iter().enumerate() {
-                    @if let Some((from, to)) = column {
-                        (rectangle(class, extent(index, columns.len(), class), [y(*to), y(*from)], None))
+                        @let label = Some(label.as_str()).filter(|label| !label.is_empty());
+                        (rectangle(class, extent(index, columns.len(), class), [y(*to), y(*from)], label))
                     }
                 }
             },

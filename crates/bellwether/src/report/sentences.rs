@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bellwether_statistics::counts::Share;
+use bellwether_statistics::Share;
 use bellwether_statistics::distributions::normal_tail;
 use bellwether_statistics::mean::mean;
 use bellwether_statistics::{CONFIDENCE, ClusteredShare, ShareDifference};
@@ -11,9 +11,8 @@ use chrono::NaiveDate;
 use super::calendar::{Axis, Step};
 use super::histogram::Histogram;
 use super::numbers::{Agreement, ColumnNumbers, Coverage, Numbers, PairNumbers, SectorNumbers, Totals, WindowNumbers};
-use super::work::Activity;
 use super::{Report, Since};
-use crate::audit::answers::AnsweredRun;
+use crate::audit::answers::{AnsweredRun, Answers};
 use crate::audit::revisions::{AgeGroup, Revisions, Rewrites};
 use crate::export::VersionShape;
 use crate::interface::Ticker;
@@ -157,7 +156,7 @@ impl Report {
     /// How far sectors are apart; `None` if none is known.
     pub(super) fn sector_finding(&self) -> Option<String> {
         let only = self.sectors.iter().find(|sector| sector.name.is_some())?;
-        Some(match SectorExtremes::of(&self.sectors) {
+        Some(match SectorExtremes::find(&self.sectors) {
             None => format!("Every ticker with a sector is in {}", only.display_name()),
             Some(SectorExtremes { test: None, .. }) => {
                 "There are too few tickers to tell whether sectors differ in their share of buys".to_owned()
@@ -171,7 +170,7 @@ impl Report {
 
     /// The sectors that are furthest apart, and whether that is more than noise; nothing with fewer than two.
     pub(super) fn sector_test(&self) -> Vec<String> {
-        let Some(SectorExtremes { lowest, highest, test }) = SectorExtremes::of(&self.sectors) else {
+        let Some(SectorExtremes { lowest, highest, test }) = SectorExtremes::find(&self.sectors) else {
             return Vec::new();
         };
         let mut said = vec![format!("Lowest: {}. Highest: {}.", lowest.buying(), highest.buying())];
@@ -207,7 +206,7 @@ impl Report {
         let days = self.news.iter().flat_map(|news| news.days.keys());
         let (first, last) = (days.clone().next(), days.chain(self.numbers.days.last()).max());
         let ends: Vec<NaiveDate> = first.into_iter().chain(first.and(last)).copied().collect();
-        Axis::of(&ends, Step::Month, most)
+        Axis::new(&ends, Step::Month, most)
     }
 
     /// A note on the articles that a plot leaves out, if there are any.
@@ -487,8 +486,7 @@ impl WindowNumbers {
 impl ColumnNumbers {
     /// The lowest and the highest value, with at most four decimals.
     pub(super) fn ends(&self) -> Option<[String; 2]> {
-        let (low, high) = self.range?;
-        Some([low, high].map(|number| {
+        Some([self.lowest?, self.highest?].map(|number| {
             let text = format!("{number:.4}");
             let text = text.trim_end_matches('0').trim_end_matches('.');
             if text == "-0" { "0".to_owned() } else { text.to_owned() }
@@ -509,7 +507,7 @@ pub(super) struct SectorExtremes<'a> {
 
 impl<'a> SectorExtremes<'a> {
     /// Those of some sectors; `None` with fewer than two that have a name.
-    pub(super) fn of(sectors: &'a [SectorNumbers]) -> Option<Self> {
+    pub(super) fn find(sectors: &'a [SectorNumbers]) -> Option<Self> {
         let known: Vec<&SectorNumbers> = sectors.iter().filter(|sector| sector.name.is_some()).collect();
         let share = |sector: &&SectorNumbers| sector.totals().buy_share().unwrap_or_default();
         let lowest = known.iter().copied().min_by(|one, other| share(one).total_cmp(&share(other)))?;
@@ -519,7 +517,7 @@ impl<'a> SectorExtremes<'a> {
             return None;
         }
         let clustered = |sector: &SectorNumbers| {
-            ClusteredShare::of(sector.tickers.iter().map(|ticker| Share { hits: ticker.buys, of: ticker.rows }))
+            ClusteredShare::new(sector.tickers.iter().map(|ticker| Share { hits: ticker.buys, of: ticker.rows }))
         };
         let test = clustered(lowest).zip(clustered(highest));
         let test = test.and_then(|(low, high)| low.difference(&high, count * (count - 1) / 2));
@@ -576,7 +574,7 @@ impl Rewrites {
     }
 }
 
-impl Activity {
+impl Answers {
     /// Number of rejected records and unknown fields.
     pub(super) fn unusable(&self) -> String {
         let of_which = |new: Option<u64>| match new {

@@ -3,16 +3,12 @@
 use bellwether_statistics::MeanTest;
 use maud::{Markup, html};
 
-use super::frame::{Topic, figure, section};
+use super::frame::figure;
+use super::page::{Section, part};
 use super::plots::{Along, Chart, Layer, Mark, Row, rows};
-use crate::audit::skill::{Measure, PairSkill, ReliabilityPoint, Skill, State};
+use crate::audit::skill::{PairSkill, ReliabilityPoint, Skill, State};
 use crate::text::human::{count_of, group_digits, percent, round};
 
-/// The most pairs shown: those with the most dates as published, then today.
-const PAIRS: usize = 4;
-
-/// The most points of a line, and the columns of a plot over time that say their values.
-const POINTS: usize = 240;
 const COLUMNS: usize = 24;
 
 /// The ends of the scale of hit rates, and the least end of one of correlations.
@@ -26,13 +22,12 @@ const STATES: [(State, &str); 2] = [(State::Published, "published"), (State::Tod
 struct Mean<'a>(String, &'static str, u64, f64, Option<&'a MeanTest>);
 
 /// The section of what was measured, or of why it was not.
-pub(super) fn section_of(skill: &Result<Skill, String>) -> (&'static str, &'static str, Markup) {
+pub(super) fn section_of(skill: &Result<Skill, String>) -> Section {
     let skill = match skill {
         Ok(skill) => skill,
         Err(why) => {
-            let topic =
-                Topic::new("skill", "Skill", "Signals were not measured against prices", vec![format!("{why}.")]);
-            return ("skill", "Skill", section(&topic, &html! {}));
+            let finding = "Signals were not measured against prices";
+            return part("skill", "Skill", finding, vec![format!("{why}.")], &html! {});
         }
     };
     let pairs = skill.drawn_pairs();
@@ -52,7 +47,7 @@ pub(super) fn section_of(skill: &Result<Skill, String>) -> (&'static str, &'stat
     };
     let mut remarks = skill.verdict();
     let finding = remarks.remove(0);
-    ("skill", "Skill", section(&Topic::new("skill", "Skill", finding.trim_end_matches('.'), remarks), &body))
+    part("skill", "Skill", finding.trim_end_matches('.'), remarks, &body)
 }
 
 const CUMULATIVE: &str = "The sum of the rank correlations of all dates so far: dark as published, green as it stands today. The \
@@ -68,20 +63,15 @@ impl Skill {
     fn drawn_pairs(&self) -> Vec<&PairSkill> {
         let mut pairs: Vec<&PairSkill> = self.pairs.iter().filter(|pair| is_measured(pair)).collect();
         pairs.sort_by_key(|pair| {
-            std::cmp::Reverse([State::Published, State::Today].map(|state| of(pair, state).ranks.dates))
+            std::cmp::Reverse([State::Published, State::Today].map(|state| pair.measure(state).ranks.dates))
         });
-        pairs.truncate(PAIRS);
+        pairs.truncate(4);
         pairs
     }
 }
 
-/// The measure of a pair in a state.
-fn of(pair: &PairSkill, state: State) -> &Measure {
-    pair.measures.iter().find(|measure| measure.state == state).expect("every state is measured")
-}
-
 fn is_measured(pair: &PairSkill) -> bool {
-    STATES.iter().any(|(state, _)| of(pair, *state).ranks.dates > 0)
+    STATES.iter().any(|(state, _)| pair.measure(*state).ranks.dates > 0)
 }
 
 /// A plot for each pair that has one, side by side.
@@ -102,7 +92,7 @@ fn multiples(title: &str, note: &str, pairs: &[&PairSkill], plot: fn(&PairSkill)
 fn cumulative(pair: &PairSkill) -> Option<Markup> {
     let lines = STATES.map(|(state, class)| {
         let (mut sum, mut line) = (0.0, Vec::new());
-        for date in &of(pair, state).ranks.by_date {
+        for date in &pair.measure(state).ranks.by_date {
             if let Some(correlation) = date.correlation {
                 sum += correlation;
                 line.push((date.day, sum));
@@ -119,7 +109,7 @@ fn cumulative(pair: &PairSkill) -> Option<Markup> {
     let day = |day: i32| (chrono::NaiveDate::default() + chrono::TimeDelta::days(day.into())).to_string();
     let mut layers = vec![Layer::Rule("base", y(0.0))];
     for (class, line) in &lines {
-        let step = line.len().div_ceil(POINTS).max(1);
+        let step = line.len().div_ceil(240).max(1);
         let kept = line.iter().enumerate().filter(|(index, _)| index % step == 0 || index + 1 == line.len());
         layers.push(Layer::Line(class, kept.map(|(_, (day, sum))| Some((x(*day), y(*sum)))).collect()));
     }
@@ -151,17 +141,14 @@ fn hit_rates(pairs: &[&PairSkill], skill: &Skill) -> Markup {
                 interval by date; the line is at one half. Signals that were turned once their horizon was over, of all pairs, \
                 count as they stand today.";
     let place = |rate: f64| ((rate - RATES.0) / (RATES.1 - RATES.0)).clamp(0.0, 1.0);
-    let hits = |name: String, id: &str, class, (rate, signals): (f64, u64), ends: Option<[f64; 2]>| Row {
-        id: format!("plot-hits-{id}"),
-        class,
-        mark: Mark::Interval(place(rate), ends.map(|ends| ends.map(place))),
-        value: percent(rate),
-        label: format!("{name}: {} of {}", percent(rate), group_digits(signals)),
-        name,
+    let hits = |name: String, id: &str, class, (rate, signals): (f64, u64), ends: Option<[f64; 2]>| {
+        let label = format!("{name}: {} of {}", percent(rate), group_digits(signals));
+        let mark = Mark::Interval(place(rate), ends.map(|ends| ends.map(place)));
+        Row::new(format!("plot-hits-{id}"), name, class, mark, percent(rate)).with_label(label)
     };
     let mut all = Vec::new();
     for (pair, (state, class)) in pairs.iter().flat_map(|pair| STATES.map(|state| (pair, state))) {
-        let measure = of(pair, state);
+        let measure = pair.measure(state);
         let sides = [("buys", &measure.buys), ("sells", &measure.sells), ("surest", &measure.confident)];
         for (side, of_side) in sides {
             let Some(rate) = of_side.hit_rate else { continue };
@@ -180,8 +167,9 @@ fn hit_rates(pairs: &[&PairSkill], skill: &Skill) -> Markup {
 }
 
 fn reliability(pair: &PairSkill) -> Option<Markup> {
-    let (reliability, class) =
-        STATES.iter().find_map(|(state, class)| Some((&of(pair, *state).confidence.as_ref()?.reliability, *class)))?;
+    let (reliability, class) = STATES
+        .iter()
+        .find_map(|(state, class)| Some((&pair.measure(*state).confidence.as_ref()?.reliability, *class)))?;
     let points = &reliability.points;
     let (first, last) = (points.first()?, points.last()?);
     let width = (last.confidence - first.confidence).max(f64::MIN_POSITIVE);
@@ -193,7 +181,7 @@ fn reliability(pair: &PairSkill) -> Option<Markup> {
     let line = |of: fn(&ReliabilityPoint) -> f64| -> Vec<_> {
         points.iter().map(|point| Some((x(point.confidence), y(of(point))))).collect()
     };
-    let bands = points.iter().map(|point| Some((y(point.band.lower), y(point.band.upper)))).collect();
+    let bands = points.iter().map(|point| Some((y(point.band.lower), y(point.band.upper), String::new()))).collect();
     let labels = points.iter().map(|point| {
         let (lower, upper) = (percent(point.band.lower), percent(point.band.upper));
         let frequency = percent(point.frequency);
@@ -210,7 +198,7 @@ fn reliability(pair: &PairSkill) -> Option<Markup> {
         ends: [percent(high), percent(low)],
         along: Along::Labels(vec![(0.0, format!("{:.2}", first.confidence)), (1.0, format!("{:.2}", last.confidence))]),
         layers: vec![
-            Layer::Ground("band flush", bands),
+            Layer::Columns("band flush", bands),
             Layer::Line("diagonal", line(|point| point.confidence)),
             Layer::Line(class, line(|point| point.frequency)),
             Layer::Labels(labels.collect()),
@@ -222,7 +210,7 @@ fn reliability(pair: &PairSkill) -> Option<Markup> {
 fn decay(pair: &PairSkill) -> Option<Markup> {
     let mut values: Vec<(usize, &'static str, f64)> = Vec::new();
     for (state, class) in STATES {
-        for lag in &of(pair, state).ranks.by_lag {
+        for lag in &pair.measure(state).ranks.by_lag {
             values.extend(lag.measure.correlation.map(|correlation| (lag.lag as usize, class, correlation)));
         }
     }
@@ -256,7 +244,7 @@ fn decay(pair: &PairSkill) -> Option<Markup> {
 fn by_news(pair: &PairSkill) -> Markup {
     let mut means = Vec::new();
     for (state, class) in STATES {
-        for group in &of(pair, state).by_news {
+        for group in &pair.measure(state).by_news {
             let name = format!("{} in {}, {}", group.articles, group.window, state.as_str());
             let measure = &group.measure;
             means.extend(measure.correlation.map(|mean| Mean(name, class, measure.dates, mean, measure.test.as_ref())));
@@ -300,13 +288,11 @@ fn intervals(title: &str, note: &str, means: Vec<Mean<'_>>) -> Markup {
     }
     let place = |value: f64| (value / end + 1.0) / 2.0;
     let id = title.to_lowercase().replace(' ', "-");
-    let all = means.into_iter().enumerate().map(|(index, Mean(name, class, dates, mean, test))| Row {
-        id: format!("plot-{id}-{index}"),
-        class,
-        mark: Mark::Interval(place(mean), test.map(|test| [test.interval.lower, test.interval.upper].map(place))),
-        value: round(mean, 4),
-        label: format!("{name}: {} of {}", round(mean, 4), count_of(dates, "date", "dates")),
-        name,
+    let all = means.into_iter().enumerate().map(|(index, Mean(name, class, dates, mean, test))| {
+        let label = format!("{name}: {} of {}", round(mean, 4), count_of(dates, "date", "dates"));
+        let ends = test.map(|test| [test.interval.lower, test.interval.upper].map(place));
+        let mark = Mark::Interval(place(mean), ends);
+        Row::new(format!("plot-{id}-{index}"), name, class, mark, round(mean, 4)).with_label(label)
     });
     figure(title, note, &rows(all, &[&round(-end, 2), "0", &round(end, 2)]))
 }

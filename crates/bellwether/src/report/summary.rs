@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Report;
-use super::numbers::{Agreement, ColumnNumbers, PairNumbers, SectorNumbers, TickerCoverage, Totals};
+use super::numbers::{ColumnNumbers, Totals, WindowNumbers};
 use super::sentences::SectorExtremes;
 use crate::audit::answers::CutOff;
 use crate::audit::revisions::Revisions;
@@ -47,7 +47,7 @@ pub struct DatasetSummary {
     /// Whether sectors differ by more than noise; none with fewer than two.
     sector_spread: Option<SectorSpread>,
     /// The news windows.
-    windows: Vec<Window>,
+    windows: Vec<WindowNumbers>,
     /// The date of the first article.
     news_begin: Option<String>,
     /// The number of its articles.
@@ -55,7 +55,7 @@ pub struct DatasetSummary {
     /// How its past was revised; none with a single run.
     revisions: Option<Revisions>,
     /// Its columns as they are written.
-    columns: Vec<ColumnSummary>,
+    columns: Vec<ColumnNumbers>,
     /// Which signals it has, and which news each may use.
     in_words: String,
     /// Its files, as paths below the data folder; empty without a version.
@@ -68,19 +68,6 @@ pub struct DatasetSummary {
     runs: usize,
     /// Notes, a line each.
     notes: Vec<String>,
-}
-
-/// A column of a dataset.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ColumnSummary {
-    /// Its name.
-    name: String,
-    /// Rows without a value.
-    nulls: u64,
-    /// The lowest value, if it has numbers.
-    lowest: Option<f64>,
-    /// The highest value, if it has numbers.
-    highest: Option<f64>,
 }
 
 /// A ticker that lacks signals.
@@ -187,33 +174,15 @@ struct SectorSignals {
     flips: Flipping,
 }
 
-/// A news window.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Window {
-    /// Its length.
-    window: String,
-    /// The signals with news in it.
-    with_news: u64,
-    /// The signals for which it is unknown what was in it.
-    unknown: u64,
-}
-
-impl Signals {
-    fn of(totals: Totals) -> Self {
+impl From<Totals> for Signals {
+    fn from(totals: Totals) -> Self {
         Self { count: totals.rows, buys: totals.buys, mean_confidence: totals.mean_confidence() }
     }
 }
 
-impl Flipping {
-    fn of(totals: Totals) -> Self {
+impl From<Totals> for Flipping {
+    fn from(totals: Totals) -> Self {
         Self { followed: totals.followed, flipped: totals.flipped }
-    }
-}
-
-impl ColumnSummary {
-    fn of(column: &ColumnNumbers) -> Self {
-        let (lowest, highest) = column.range.unzip();
-        Self { name: column.name.clone(), nulls: column.nulls, lowest, highest }
     }
 }
 
@@ -233,35 +202,35 @@ impl Report {
             news_cut_off: self.work.cut_off,
             news_unasked: self.unasked,
         };
-        let pair = |pair: &PairNumbers| Pair {
+        let pairs = numbers.pairs.iter().map(|pair| Pair {
             period: pair.period.to_string(),
             regime: pair.regime.to_string(),
-            signals: Signals::of(pair.totals),
-            flips: Flipping::of(pair.totals),
-        };
-        let agreeing = |it: &Agreement| Agreeing {
-            pairs: it.pairs.map(|index| numbers.pairs[index].name()),
-            both: it.both,
-            same: it.same,
-            by_chance: it.answers().by_chance(),
-            kappa: it.answers().kappa(),
-        };
-        let sector = |of_sector: &SectorNumbers| SectorSignals {
-            sector: of_sector.name.clone(),
-            tickers: of_sector.tickers.len() as u64,
-            signals: Signals::of(of_sector.totals()),
-            flips: Flipping::of(of_sector.totals()),
-        };
-        let incomplete = |covered: &TickerCoverage| {
+            signals: pair.totals.into(),
+            flips: pair.totals.into(),
+        });
+        let pairs = pairs.collect();
+        let agreements = numbers.agreements.as_ref().map(|all| {
+            let agreeing = all.iter().map(|it| Agreeing {
+                pairs: it.pairs.map(|index| numbers.pairs[index].name()),
+                both: it.both,
+                same: it.same,
+                by_chance: it.answers().by_chance(),
+                kappa: it.answers().kappa(),
+            });
+            agreeing.collect()
+        });
+        let sectors = self.sectors.iter().map(|sector| SectorSignals {
+            sector: sector.name.clone(),
+            tickers: sector.tickers.len() as u64,
+            signals: sector.totals().into(),
+            flips: sector.totals().into(),
+        });
+        let coverage = numbers.coverage(1);
+        let incomplete = coverage.incomplete.iter().map(|covered| {
             let (days, due) = covered.total();
             IncompleteTicker { ticker: covered.ticker.clone(), days, due }
-        };
-        let windows = numbers.windows.iter().map(|window| Window {
-            window: window.length.to_string(),
-            with_news: window.with_news,
-            unknown: window.unknown,
         });
-        let spread = SectorExtremes::of(&self.sectors).map(|SectorExtremes { lowest, highest, test }| SectorSpread {
+        let spread = SectorExtremes::find(&self.sectors).map(|SectorExtremes { lowest, highest, test }| SectorSpread {
             lowest: lowest.name.clone(),
             highest: highest.name.clone(),
             test,
@@ -279,19 +248,19 @@ impl Report {
             last_date: bounds.map(|(_, last)| last.to_string()),
             tickers: facts.tickers.len(),
             days: self.day_count(),
-            signals: Signals::of(numbers.totals()),
-            pairs: numbers.pairs.iter().map(pair).collect(),
-            agreements: numbers.agreements.as_ref().map(|all| all.iter().map(agreeing).collect()),
-            sectors: self.sectors.iter().map(sector).collect(),
+            signals: numbers.totals().into(),
+            pairs,
+            agreements,
+            sectors: sectors.collect(),
             sector_spread: spread,
             news_begin: self.news.as_ref().and_then(|news| Some(news.days.keys().next()?.to_string())),
-            windows: windows.collect(),
+            windows: numbers.windows.clone(),
             articles: self.news.as_ref().map(|news| news.articles),
-            columns: self.columns.iter().map(ColumnSummary::of).collect(),
+            columns: self.columns.clone(),
             in_words: identity.in_words.clone(),
             files: version.map(|version| version.files.clone()).unwrap_or_default(),
             version_before: version.and_then(|version| version.before.clone()),
-            incomplete: numbers.coverage(1).incomplete.iter().map(incomplete).collect(),
+            incomplete: incomplete.collect(),
             revisions: self.revisions.clone(),
             runs: self.work.runs.len(),
             notes: self.notes.clone(),

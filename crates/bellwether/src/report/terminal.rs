@@ -12,10 +12,6 @@ use crate::tables::Drift;
 use crate::text::escape::escape;
 use crate::text::human::{count_of, group_digits, percent, portion};
 
-/// Smallest and largest line width.
-const NARROWEST: usize = 50;
-const WIDEST: usize = 120;
-
 /// Width of names, left of bars and sparklines, and of values, right of them.
 const NAME: usize = 20;
 const VALUE: usize = 18;
@@ -32,7 +28,7 @@ struct Lines {
 impl Report {
     /// Renders the report in lines of at most `width` columns.
     pub fn text(&self, width: usize) -> String {
-        let mut lines = Lines { text: String::new(), width: width.clamp(NARROWEST, WIDEST) };
+        let mut lines = Lines { text: String::new(), width: width.clamp(50, 120) };
         self.opening(&mut lines);
         // A dataset of news has no signals.
         if self.has_signals() {
@@ -60,7 +56,7 @@ impl Report {
                 lines.line(format_args!("  {ticker:NAME$}{pair:14}{:+.3}  {moved}", latest.score));
             }
         }
-        lines.blank();
+        lines.line("");
         identity.description.iter().for_each(|description| lines.wrap("", description));
         lines.fact(if self.has_signals() { "signals" } else { "rows" }, group_digits(facts.rows));
         lines.fact("tickers", group_digits(facts.tickers.len() as u64));
@@ -85,7 +81,7 @@ impl Report {
             lines.bar(&covered.ticker, days as f64 / due.max(1) as f64, portion(days, due));
         }
         lines.heading(numbers.buy_finding());
-        let axis = Axis::of(&numbers.days, Step::Week, lines.middle());
+        let axis = Axis::new(&numbers.days, Step::Week, lines.middle());
         lines.wrap("", &format!("By {}: the share of buys of each pair, and its mean confidence.", axis.step.as_str()));
         for pair in &numbers.pairs {
             let shares = pair.over(&numbers.days, &axis).into_iter().map(|totals| spark(totals.buy_share()));
@@ -174,7 +170,7 @@ impl Report {
 
     fn contents_in_lines(&self, lines: &mut Lines) {
         lines.heading(self.column_finding());
-        for column in self.columns.iter().filter(|column| column.nulls > 0 || column.range.is_some()) {
+        for column in self.columns.iter().filter(|column| column.nulls > 0 || column.lowest.is_some()) {
             let nulls = (column.nulls > 0).then(|| format!("{} null", portion(column.nulls, self.facts.rows)));
             let parts: Vec<String> = column.ends().map(|ends| ends.join(" to ")).into_iter().chain(nulls).collect();
             lines.wrap(&format!("  {:NAME$}", column.name), &parts.join(", "));
@@ -200,12 +196,8 @@ impl Lines {
         writeln!(self.text, "{}", escape(text.trim_end())).expect("a string takes any text");
     }
 
-    fn blank(&mut self) {
-        self.line("");
-    }
-
     fn heading(&mut self, text: impl Display) {
-        self.blank();
+        self.line("");
         self.wrap("", &text.to_string());
     }
 

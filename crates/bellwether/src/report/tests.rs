@@ -9,7 +9,8 @@ use arrow::datatypes::TimestampMicrosecondType;
 use chrono::{DateTime, NaiveDate};
 
 use super::numbers::{Counting, Numbers, SectorNumbers};
-use super::{Activity, Identity, Report};
+use super::{Identity, Report};
+use crate::audit::answers::Answers;
 use crate::definition::DefinitionFile;
 use crate::facts::Tally;
 use crate::interface::{Period, Regime, Signal};
@@ -56,21 +57,21 @@ fn numbers(batches: &[&RecordBatch]) -> Numbers {
     let columns =
         ["ticker", "date"].map(|name| SortColumn { values: rows.column_by_name(name).unwrap().clone(), options: None });
     let rows = take_record_batch(&rows, &lexsort_to_indices(&columns, None).unwrap()).unwrap();
-    let mut counting = Counting::of(&plan());
+    let mut counting = Counting::new(&plan());
     for at in (0..rows.num_rows()).step_by(100) {
         counting.take(&rows.slice(at, 100.min(rows.num_rows() - at))).unwrap();
     }
-    counting.finish().unwrap()
+    counting.finish()
 }
 
 fn report(batches: &[RecordBatch]) -> Report {
     let as_of = DateTime::from_timestamp_micros(1_795_210_200_000_000).unwrap();
-    let (mut tally, mut counting) = (Tally::new(&plan()), Counting::of(&plan()));
+    let (mut tally, mut counting) = (Tally::new(&plan()), Counting::new(&plan()));
     for rows in batches {
         tally.count(&rows.clone().into());
         counting.take(rows).unwrap();
     }
-    let numbers = counting.finish().unwrap();
+    let numbers = counting.finish();
     let identity = Identity {
         name: "it".into(),
         description: None,
@@ -91,7 +92,7 @@ fn report(batches: &[RecordBatch]) -> Report {
         sectors: Vec::new(),
         skill: None,
         revisions: None,
-        work: Activity::default(),
+        work: Answers::default(),
         unasked: 0,
         since: None,
         notes: Vec::new(),
@@ -180,7 +181,7 @@ fn a_pair_that_comes_once_a_month_has_no_gaps_on_the_other_days() {
 /// Buys in so many of the signals of each of some tickers, by sector.
 fn of_sectors(sectors: &[(&str, &[u64])]) -> Vec<SectorNumbers> {
     let days = months(40);
-    let (mut counting, mut of_tickers, mut ticker) = (Counting::of(&plan()), HashMap::new(), 0);
+    let (mut counting, mut of_tickers, mut ticker) = (Counting::new(&plan()), HashMap::new(), 0);
     for (sector, tickers) in sectors {
         for buys in *tickers {
             let all = rows(ticker..ticker + 1, &days, 1);
@@ -193,7 +194,7 @@ fn of_sectors(sectors: &[(&str, &[u64])]) -> Vec<SectorNumbers> {
             ticker += 1;
         }
     }
-    counting.finish().unwrap().by_sector(&of_tickers)
+    counting.finish().by_sector(&of_tickers)
 }
 
 #[test]

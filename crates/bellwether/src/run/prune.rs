@@ -341,7 +341,7 @@ fn datasets_in(folder: &Path) -> Result<Vec<(String, usize)>> {
 fn remove_single(path: &Path) -> Result<()> {
     let is_folder = path.is_dir() && !path.is_symlink();
     let removed = if is_folder { remove::folder(path) } else { remove::file(path) };
-    removed.map_err(|source| FileError::Remove { path: path.to_owned(), source }.into())
+    removed.map_err(FileError::remove(path))
 }
 
 /// The right to prune an archive.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::blocking::blocking;
 use super::forget::newest_that_counts;
 use super::observer::Control;
-use super::store::{RemoteStore, is_damage};
+use super::store::RemoteStore;
 use super::verify::{Damage, Repair, RepairKind, Verified, inspect};
 use crate::archive::{SEAL, Seal, folders, open_merged, with_source};
 use crate::disk::file::{self, FileError};
@@ -54,7 +54,11 @@ pub async fn repair(archive: &Path, data: &Path, stores: &[RemoteStore], control
             // What was moved aside is said all the same.
             Err(error) => {
                 let hint = "; `bellwether verify --store --repair`, on a machine that has it, sends it again";
-                failures.push(format!("{}{}", with_source(&error), if is_damage(&error) { hint } else { "" }));
+                failures.push(format!(
+                    "{}{}",
+                    with_source(&error),
+                    if FileError::is_damage(&error) { hint } else { "" }
+                ));
             }
             Ok(()) => {}
         }
@@ -114,7 +118,7 @@ fn refuse_links(archive: &Path, data: &Path) -> Result<()> {
 /// Moves the pack that an error found damaged aside, if each of its runs has a folder of its own here. Returns what to say
 /// of it; `None` if the error is about something else.
 pub(super) fn set_pack_aside(archive: &Path, error: &Error) -> Result<Option<String>> {
-    let Some(FileError::Damaged { path, .. }) = error.downcast_ref() else { return Ok(None) };
+    let Some(path) = error.path() else { return Ok(None) };
     let Some(pack) = path.strip_prefix(archive).ok().and_then(|below| below.iter().next()) else { return Ok(None) };
     if !fits(&pack.to_string_lossy(), PACK_FOLDER) {
         return Ok(None);

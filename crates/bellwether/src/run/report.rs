@@ -137,7 +137,7 @@ fn report_of(plan: &Plan, folder: &Path, recorded: &VersionRecord, options: &Rep
     let stage = Stage::begin(control, "report");
     let version = match options.as_of {
         Some(_) => None,
-        None => Some(Version::of(recorded, version_before(&datasets, recorded)?)),
+        None => Some(Version::new(recorded, version_before(&datasets, recorded)?)),
     };
     let before = version.as_ref().and_then(|version| version.before.as_ref());
     let before = before.map(|before| (before, Before::read(&datasets, &recorded.name, before)));
@@ -197,7 +197,7 @@ fn report_of(plan: &Plan, folder: &Path, recorded: &VersionRecord, options: &Rep
         sectors: numbers.by_sector(&sectors),
         skill,
         revisions,
-        work: answers(&view, |request| requests.contains(request))?.into(),
+        work: answers(&view, |request| requests.contains(request))?,
         unasked,
         since: before.map(|before| before.since(&facts, rewritten)),
         notes,
@@ -285,7 +285,7 @@ impl Builder<'_> {
         let _work = work!("count rows");
         // In the order of the key, so that nothing has to be sorted.
         let dataset = DatasetPlan { sort: self.plan.dataset.rows.key().to_vec(), ..self.plan.dataset.clone() };
-        let (mut tally, mut counting) = (Tally::new(&dataset), Counting::of(&dataset));
+        let (mut tally, mut counting) = (Tally::new(&dataset), Counting::new(&dataset));
         let counts = self.rows(&dataset, scratch(clock), None, |rows| {
             tally.count(&rows);
             let rows = rows.flat().map_err(Error::frame)?;
@@ -305,7 +305,7 @@ impl Builder<'_> {
             }
         };
         let news = self.news(&facts)?;
-        Ok((facts, counting.finish()?, news))
+        Ok((facts, counting.finish(), news))
     }
 
     /// The articles about the tickers, if the dataset has news.
@@ -314,7 +314,7 @@ impl Builder<'_> {
         let of_each = &self.plan.of_each_ticker;
         let has_news = of_each.contains(&Endpoint::NewsArticles) || self.plan.dataset.rows == RowKind::Article;
         let Some((first, last)) = facts.bounds().filter(|_| has_news) else { return Ok(None) };
-        let mut news = News::of(facts.tickers.iter());
+        let mut news = News::new(facts.tickers.iter());
         for cells in self.view.known_articles(Vintage::Latest)? {
             let articles = with_naive_dates(&cells?, self.plan.dataset.dates).map_err(join_failed)?;
             news.take(&articles, &(first..=last), self.plan.dataset.duplicates);

@@ -9,7 +9,7 @@ use super::audits::{AuditOptions, run_as_stage};
 use super::demo::DEMO_SEED;
 use crate::archive::{Scope, View};
 use crate::audit::Subject;
-use crate::audit::skill::{Skill, SkillInput, SkillRules, WhenMissing, skill};
+use crate::audit::skill::{Skill, SkillInput, WhenMissing, skill};
 use crate::error::{Error, Result};
 use crate::plan::{Plan, PricesPlan, RowKind, Source};
 use crate::prices::{PriceRows, PriceSource, Prices, find};
@@ -48,15 +48,9 @@ impl Default for SkillOptions {
 }
 
 impl SkillOptions {
-    fn rules(&self, plan: &Plan) -> SkillRules {
-        SkillRules {
-            dates: plan.dataset.dates,
-            live_within: plan.dataset.live_within,
-            sessions: plan.dataset.sessions.clone(),
-            lag: self.lag,
-            when_missing: self.when_missing,
-            from: self.from,
-        }
+    fn input<'a>(&self, plan: &'a Plan, subject: &'a Subject, prices: &'a Prices) -> SkillInput<'a> {
+        let (dataset, plan) = (&plan.name, &plan.dataset);
+        SkillInput { dataset, subject, plan, prices, lag: self.lag, when_missing: self.when_missing, from: self.from }
     }
 }
 
@@ -77,12 +71,10 @@ pub fn audit_skill(
     }
     how.from.map_or(Ok(()), |from| options.check_known_at(from))?;
     let source = prices_of(plan, &how.prices)?;
-    let rules = how.rules(plan);
     run_as_stage(options.control, "skill", || {
         let subject = options.subject()?;
         let prices = Prices::read(&source, &options.control.stop)?.by_id(&plan.dataset.identity)?;
-        let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };
-        skill(input, &rules, deliver)
+        skill(how.input(plan, &subject, &prices), deliver)
     })
 }
 
@@ -95,8 +87,7 @@ pub(super) fn has_prices(plan: &Plan) -> bool {
 pub(super) fn skill_of(plan: &Plan, view: &View, scope: &Scope, stop: &CancellationToken) -> Result<Skill> {
     let prices = Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?.by_id(&plan.dataset.identity)?;
     let subject = Subject::part(view.clone(), scope.clone(), &plan.dataset)?;
-    let input = SkillInput { dataset: &plan.name, subject: &subject, plan: &plan.dataset, prices: &prices };
-    skill(input, &SkillOptions::default().rules(plan), |_| Ok(()))
+    skill(SkillOptions::default().input(plan, &subject, &prices), |_| Ok(()))
 }
 
 /// Where the prices come from.

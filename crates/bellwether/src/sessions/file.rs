@@ -25,7 +25,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<ListedSession>, CsvError> {
 pub(super) fn parse(text: &str) -> Result<Vec<ListedSession>, CsvError> {
     let mut sessions: Vec<ListedSession> = Vec::new();
     for (line, [date, open, close]) in Items::of(text, &COLUMNS)?.items {
-        let refused = |what: String| CsvError::Line { line, what };
+        let refused = |what: String| CsvError::line(line, what);
         let session = session(date, open, close).map_err(refused)?;
         if let Some(last) = sessions.last()
             && (last.date >= session.date || last.close > session.open)
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<ListedSession>, CsvError> {
         }
         sessions.push(session);
     }
-    if sessions.is_empty() { Err(CsvError::Empty("sessions")) } else { Ok(sessions) }
+    if sessions.is_empty() { Err(CsvError::empty("sessions")) } else { Ok(sessions) }
 }
 
 fn session(date: &str, open: &str, close: &str) -> Result<ListedSession, String> {

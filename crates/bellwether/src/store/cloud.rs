@@ -1,19 +1,21 @@
 //! Opens buckets: settings from the environment and, for S3, the profile, and clients whose answers are bounded.
+//!
+//! The client panics on an address without a host and on a token with a line break, ignores what is not text, and is
+//! replaced by ours where it reads options of connections. So each variable that it reads is used or refused, by name. Its
+//! value may be a secret, and is never repeated.
 
-#[cfg(any(feature = "azure", feature = "gcp"))]
 use std::env;
+use std::ffi::OsStr;
 use std::sync::Arc;
 
-use object_store::ObjectStore;
 use object_store::list::PaginatedListStore;
+use object_store::{ClientConfigKey, ObjectStore};
+use url::Url;
 
 use super::list::{Listed, SkippedKeys};
 use super::open::{Opened, failure};
-#[cfg(feature = "azure")]
-use super::settings::check;
-use super::settings::{Form, variables};
 use super::traffic::{Connector, retries};
-use super::{Result, StoreError};
+use crate::error::{Error, Result};
 #[cfg(any(feature = "azure", feature = "gcp"))]
 use crate::key;
 use crate::net::proxies;
@@ -24,8 +26,7 @@ use crate::process::cancel::CancellationToken;
 /// The connections to a store.
 fn connector(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Connector> {
     // A proxy that cannot be used is refused, not ignored.
-    let proxies = proxies::of_environment();
-    let proxies = proxies.map_err(|error| StoreError::Open { url: url.to_string(), source: error.into() })?;
+    let proxies = proxies::of_environment().map_err(|error| failure(url, error))?;
     Ok(Connector { proxies: Arc::new(proxies), skipped: skipped.clone() })
 }
 
@@ -37,7 +38,7 @@ fn in_bucket<S: ObjectStore + PaginatedListStore>(url: &StoreUrl, store: S) -> R
 }
 
 /// The error for settings that the client refuses. Its own may quote one, which may be a secret.
-fn refusal(url: &StoreUrl, settings: &str) -> StoreError {
+fn refusal(url: &StoreUrl, settings: &str) -> Error {
     failure(url, format!("the settings {settings} are incomplete or invalid"))
 }
 
@@ -55,7 +56,7 @@ pub(super) fn s3(url: &StoreUrl, skipped: &SkippedKeys, stop: &CancellationToken
             Key::ContainerCredentialsRelativeUri => Form::Target,
             Key::WebIdentityTokenFile | Key::ContainerAuthorizationTokenFile => Form::Any,
             Key::Region | Key::DefaultRegion => Form::Name,
-            Key::Client(key) => Form::of_client(key),
+            Key::Client(key) => Form::from_client_key(key),
             _ => Form::Text,
         })
     };
@@ -67,9 +68,9 @@ pub(super) fn s3(url: &StoreUrl, skipped: &SkippedKeys, stop: &CancellationToken
     // Not every store with the interface of S3 has bulk deletes.
     let builder = builder.with_url(url.as_url().as_str()).with_disable_bulk_delete(true).with_retry(retries());
     let builder = builder.with_http_connector(connector(url, skipped)?);
-    let builder = super::profile::apply(builder, stop).map_err(|reason| failure(url, reason))?;
+    let builder = super::aws::apply_profile(builder, stop).map_err(|reason| failure(url, reason))?;
     let refused = |_| refusal(url, "in the environment (`AWS_…`) or in the profile");
-    let builder = super::credentials::check(builder).map_err(refused)?;
+    let builder = super::aws::check_given(builder).map_err(refused)?;
     in_bucket(url, builder.build().map_err(refused)?)
 }
 
@@ -81,7 +82,7 @@ pub(super) fn google(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Opened> {
         Some(match name.parse().ok()? {
             Key::BaseUrl => Form::Address,
             Key::ServiceAccount | Key::ServiceAccountKey | Key::ApplicationCredentials => Form::Any,
-            Key::Client(key) => Form::of_client(key),
+            Key::Client(key) => Form::from_client_key(key),
             _ => Form::Text,
         })
     };
@@ -111,7 +112,7 @@ pub(super) fn azure(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Opened> {
             Key::Endpoint | Key::AuthorityHost | Key::MsiEndpoint | Key::FabricTokenServiceUrl => Form::Address,
             Key::AccountName => Form::Name,
             Key::FederatedTokenFile => Form::Any,
-            Key::Client(key) => Form::of_client(key),
+            Key::Client(key) => Form::from_client_key(key),
             _ => Form::Text,
         })
     };
@@ -121,7 +122,7 @@ pub(super) fn azure(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Opened> {
         builder = builder.with_config(key, value);
     }
     if let Ok(identity) = env::var(IDENTITY) {
-        check(IDENTITY, Form::Address, &identity).map_err(|reason| failure(url, reason))?;
+        check_setting(IDENTITY, Form::Address, &identity).map_err(|reason| failure(url, reason))?;
         builder = builder.with_msi_endpoint(identity);
     }
     let secrets = [Key::AccessKey, Key::ClientSecret, Key::SasKey, Key::Token];
@@ -129,4 +130,125 @@ pub(super) fn azure(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Opened> {
     let builder = builder.with_url(url.as_url().as_str()).with_retry(retries());
     let built = builder.with_http_connector(connector(url, skipped)?).build();
     in_bucket(url, built.map_err(|_| refusal(url, "in the environment (`AZURE_…`)"))?)
+}
+
+/// What a setting must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// An address with `http://` or `https://` and a host.
+    Address,
+    /// Part of a host's name.
+    #[cfg(any(feature = "aws", feature = "azure"))]
+    Name,
+    /// Text that may be part of a header.
+    Text,
+    /// Text of any kind: a path, or JSON.
+    Any,
+    /// A path on a host.
+    #[cfg(feature = "aws")]
+    Target,
+    /// Nothing: this program does not use it.
+    Unsupported,
+}
+
+impl Form {
+    /// That of an option of connections: all but one are set by this program.
+    fn from_client_key(key: ClientConfigKey) -> Self {
+        match key {
+            ClientConfigKey::AllowHttp => Self::Text,
+            _ => Self::Unsupported,
+        }
+    }
+
+    /// Why a value does not have it; `None` if it does.
+    fn fault(self, value: &OsStr) -> Option<&'static str> {
+        let Some(text) = value.to_str() else { return Some("is not text") };
+        let is_visible = |text: &str| text.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        match self {
+            Self::Address if !is_address(text) => Some("is not an address such as `https://s3.example.com`"),
+            #[cfg(any(feature = "aws", feature = "azure"))]
+            Self::Name if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) => {
+                Some("is not a name of letters, digits and hyphens")
+            }
+            Self::Text if !is_visible(text) => Some("has a line break or another character that no header may have"),
+            #[cfg(feature = "aws")]
+            Self::Target if !(text.starts_with('/') && is_visible(text) && !text.contains([' ', '#'])) => {
+                Some("is not a path such as `/v2/credentials`")
+            }
+            Self::Unsupported => Some("is not supported"),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the client can reach an address: the parsers of both sides take it, without anything to be dropped.
+fn is_address(text: &str) -> bool {
+    let is_plain = |url: Url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.host_str().is_some_and(|host| !host.is_empty())
+            && (url.username(), url.password(), url.query(), url.fragment()) == ("", None, None, None)
+    };
+    let is_visible = text.bytes().all(|byte| byte.is_ascii_graphic());
+    let begins = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    is_visible && begins && text.parse::<http::Uri>().is_ok() && Url::parse(text).is_ok_and(is_plain)
+}
+
+/// The variables with a prefix that a client reads, by their names in lower case; `form` has a form for each. An empty
+/// one counts as not set.
+fn variables(
+    prefix: &str,
+    form: impl Fn(&str) -> Option<Form>,
+) -> Result<impl Iterator<Item = (String, String)>, String> {
+    let mut known = Vec::new();
+    for (name, value) in env::vars_os().filter(|(_, value)| !value.is_empty()) {
+        let Some(name) = name.to_str().filter(|name| name.starts_with(prefix)) else { continue };
+        let lower = name.to_ascii_lowercase();
+        let Some(form) = form(&lower) else { continue };
+        check_setting(name, form, &value)?;
+        known.extend(value.into_string().ok().map(|value| (lower, value)));
+    }
+    Ok(known.into_iter())
+}
+
+/// Checks one setting.
+pub(super) fn check_setting(name: &str, form: Form, value: impl AsRef<OsStr>) -> Result<(), String> {
+    match form.fault(value.as_ref()) {
+        Some(fault) => Err(format!("`{name}` {fault}")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::Form;
+
+    #[test]
+    fn addresses_that_a_client_would_panic_on_are_refused() {
+        let is_taken = |text: &str| Form::Address.fault(OsStr::new(text)).is_none();
+        for right in ["http://127.0.0.1:9000", "https://s3.example.com", "https://s3.example.com/x/", "http://[::1]:1"]
+        {
+            assert!(is_taken(right), "{right}");
+        }
+        for wrong in [
+            "",
+            "s3.example.com",
+            "localhost:9000",
+            "http://",
+            "http:///x",
+            "http:s3.example.com",
+            "HTTP://s3.example.com",
+            "http://s3.example.com:99999",
+            "http://s3.example.com\n",
+            " http://s3.example.com",
+            "ftp://s3.example.com",
+            "http://me:pass@s3.example.com",
+            "http://s3.example.com?a=b",
+            "http://[::1",
+            "http://s3 example.com",
+        ] {
+            assert!(!is_taken(wrong), "{wrong:?}");
+        }
+    }
 }

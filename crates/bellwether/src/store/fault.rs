@@ -47,7 +47,7 @@ impl Explained {
     }
 
     /// The one of a failure, if it has one.
-    pub(super) fn of(fault: &Fault) -> Option<&Self> {
+    pub(super) fn find(fault: &Fault) -> Option<&Self> {
         reasons(fault).find_map(|reason| reason.downcast_ref())
     }
 }
@@ -94,13 +94,13 @@ pub(super) fn is_full(fault: &Fault) -> bool {
 
 /// Whether an answer broke off. The client has already tried again where there was none.
 pub(super) fn is_broken(fault: &Fault) -> bool {
-    let is_unexplained = status(fault).is_none() && Explained::of(fault).is_none();
+    let is_unexplained = status(fault).is_none() && Explained::find(fault).is_none();
     matches!(fault, Fault::Generic { .. }) && is_unexplained && is_temporary(fault)
 }
 
 /// Whether a retry may help.
 pub(super) fn is_temporary(fault: &Fault) -> bool {
-    match (status(fault), Explained::of(fault)) {
+    match (status(fault), Explained::find(fault)) {
         (_, Some(explained)) => explained.verdict == FaultVerdict::Temporary,
         (Some(status), None) => matches!(status, 408 | 409 | 412 | 429 | 500..),
         (None, None) => reasons(fault).any(is_network),
@@ -161,7 +161,7 @@ fn code(fault: &Fault) -> Option<String> {
 
 /// Why an operation failed, in our own words.
 pub(super) fn reason(fault: &Fault) -> String {
-    match (Explained::of(fault), status(fault), code(fault), fault) {
+    match (Explained::find(fault), status(fault), code(fault), fault) {
         (Some(explained), ..) => explained.reason.clone(),
         (_, Some(status), Some(code), _) => format!("status {status}: {code}"),
         (_, Some(status), None, _) => format!("status {status}"),
@@ -306,7 +306,7 @@ mod tests {
             for fault in [explained().into_store_error(), fault(HttpError::from(explained()))] {
                 assert_eq!(verdict(&fault), (!is_temporary, is_temporary, false), "{given:?}");
                 assert_eq!(reason(&fault), "in our words");
-                assert_eq!(Explained::of(&fault).map(|explained| explained.verdict.clone()), Some(given.clone()));
+                assert_eq!(Explained::find(&fault).map(|explained| explained.verdict.clone()), Some(given.clone()));
             }
         }
     }

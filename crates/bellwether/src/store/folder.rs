@@ -11,8 +11,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 
 use super::leftovers::is_clearing;
-use super::objects::{Created, MOST_BYTES, Store};
-use super::pieces::ObjectPieces;
+use super::objects::{MAX_BYTES, ObjectPieces, Store};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -22,7 +21,7 @@ use crate::error::{Error, Result};
 const FILES_AT_ONCE: usize = 4;
 
 /// The largest record of a run, a merge or a version; a pack's has those of its runs.
-const MOST_RECORD_BYTES: u64 = 8 << 20;
+const MAX_RECORD_BYTES: u64 = 8 << 20;
 
 /// A larger file is sent in parts of this size.
 const PART_BYTES: usize = 8 << 20;
@@ -63,14 +62,14 @@ impl Sealed {
 impl Store {
     /// The text of a folder's record; `None` if there is none, or the folder is being cleared.
     pub(crate) async fn record(&self, at: &str, record: &str) -> Result<Option<Bytes>> {
-        let most = if at.contains("/pack=") { MOST_BYTES } else { MOST_RECORD_BYTES };
+        let most = if at.contains("/pack=") { MAX_BYTES } else { MAX_RECORD_BYTES };
         let content = self.get(&format!("{at}/{record}"), most).await?;
         Ok(content.map(|content| content.bytes).filter(|bytes| !is_clearing(bytes)))
     }
 
     /// The bytes of a small object; `None` if there is none.
     pub(crate) async fn read(&self, at: &str) -> Result<Option<Bytes>> {
-        Ok(self.get(at, MOST_BYTES).await?.map(|content| content.bytes))
+        Ok(self.get(at, MAX_BYTES).await?.map(|content| content.bytes))
     }
 
     /// Puts a small object, unless there is one.
@@ -87,7 +86,7 @@ impl Store {
             there.iter().find(|object| object.key == key).map(|object| object.bytes)
         };
         if bytes_there(sealed.record).is_some()
-            && let Some(content) = self.get(&sealed.record_key(), MOST_BYTES).await?
+            && let Some(content) = self.get(&sealed.record_key(), MAX_BYTES).await?
         {
             return self.settle(sealed, &record, &content.bytes);
         }
@@ -105,12 +104,12 @@ impl Store {
             Ok::<(), Error>(())
         });
         stream::iter(others).buffer_unordered(FILES_AT_ONCE).try_collect::<()>().await?;
-        match self.create(&sealed.record_key(), record.clone()).await? {
-            Created::Ours => Ok(Sent::Now),
-            Created::Another => match self.get(&sealed.record_key(), MOST_BYTES).await? {
-                Some(content) => self.settle(sealed, &record, &content.bytes),
-                None => Err(self.being_cleared(sealed)),
-            },
+        if self.create(&sealed.record_key(), record.clone()).await? {
+            return Ok(Sent::Now);
+        }
+        match self.get(&sealed.record_key(), MAX_BYTES).await? {
+            Some(content) => self.settle(sealed, &record, &content.bytes),
+            None => Err(self.being_cleared(sealed)),
         }
     }
 
@@ -119,12 +118,12 @@ impl Store {
         match there {
             there if there == ours => Ok(Sent::Before),
             there if is_clearing(there) => Err(self.being_cleared(sealed)),
-            _ => Err(self.conflict(&sealed.at).into()),
+            _ => Err(self.conflict(&sealed.at)),
         }
     }
 
     fn being_cleared(&self, sealed: &Sealed) -> Error {
-        self.later("write", &sealed.at, "another machine is clearing an interrupted upload of it").into()
+        self.later("write", &sealed.at, "another machine is clearing an interrupted upload of it")
     }
 
     /// Sends a file, unless it is already there.
@@ -134,7 +133,7 @@ impl Store {
         if there.is_some() {
             return match self.matches(&key, file).await? {
                 true => Ok(()),
-                false => Err(self.conflict(&sealed.at).into()),
+                false => Err(self.conflict(&sealed.at)),
             };
         }
         if file.bytes > PART_BYTES as u64 {
@@ -145,14 +144,14 @@ impl Store {
             return Err(differs(&path));
         }
         match self.create(&key, bytes).await? {
-            Created::Ours => Ok(()),
-            Created::Another => Err(self.conflict(&sealed.at).into()),
+            true => Ok(()),
+            false => Err(self.conflict(&sealed.at)),
         }
     }
 
     /// Sends a large file in parts, which become an object once all of them have arrived and match the record.
     async fn send_in_parts(&self, key: &str, file: &FileRecord, path: &Path) -> Result<()> {
-        let failed = |fault: object_store::Error| -> Error { self.failure("write", key, &fault).into() };
+        let failed = |fault: object_store::Error| self.failure("write", key, &fault);
         let at = self.key(key)?;
         let mut upload = self.in_turn(self.objects.put_multipart(&at)).await?.map_err(failed)?;
         let parts = self.parts(&mut upload, key, file, path).await;
@@ -179,7 +178,7 @@ impl Store {
         file: &FileRecord,
         path: &Path,
     ) -> Result<()> {
-        let failed = |fault: object_store::Error| -> Error { self.failure("write", key, &fault).into() };
+        let failed = |fault: object_store::Error| self.failure("write", key, &fault);
         let unreadable = FileError::read(path);
         let (mut source, mut hasher) = (links::open(path)?, Hasher::new());
         let mut parts = FuturesUnordered::new();
@@ -231,18 +230,18 @@ impl Store {
         let write = |piece: &[u8]| target.write_all(piece).map_err(FileError::write(&path));
         match self.read_through(&key, file, write).await? {
             None => Ok(()),
-            Some(fault) => Err(self.damage(&key, fault).into()),
+            Some(fault) => Err(self.damage(&key, fault)),
         }
     }
 
     /// Fetches an object into a new file, without checking its content.
     #[cfg(feature = "spark")]
     pub(crate) async fn download(&self, key: &str, path: &Path) -> Result<()> {
-        let failed = |fault: object_store::Error| -> Error { self.failure("read", key, &fault).into() };
+        let failed = |fault: object_store::Error| self.failure("read", key, &fault);
         let at = self.key(key)?;
         let mut target: File = file::create(path)?;
         let read = async {
-            let (_, mut pieces) = ObjectPieces::of(&*self.objects, &at).await.map_err(failed)?;
+            let (_, mut pieces) = ObjectPieces::open(&*self.objects, &at).await.map_err(failed)?;
             while let Some(piece) = pieces.next().await.map_err(failed)? {
                 target.write_all(&piece).map_err(FileError::write(path))?;
             }
@@ -258,10 +257,10 @@ impl Store {
         file: &FileRecord,
         mut take: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<Option<String>> {
-        let failed = |fault: object_store::Error| -> Error { self.failure("read", key, &fault).into() };
+        let failed = |fault: object_store::Error| self.failure("read", key, &fault);
         let at = self.key(key)?;
         let read = async {
-            let (meta, mut pieces) = match ObjectPieces::of(&*self.objects, &at).await {
+            let (meta, mut pieces) = match ObjectPieces::open(&*self.objects, &at).await {
                 Err(object_store::Error::NotFound { .. }) => return Ok(Some("it is missing".to_owned())),
                 got => got.map_err(failed)?,
             };

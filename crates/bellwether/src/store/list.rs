@@ -23,21 +23,21 @@ use tokio::task::spawn_blocking;
 use super::fault::{Explained, FaultVerdict};
 use super::objects::Store;
 use crate::disk::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_unique};
-use crate::error::Error;
+use crate::error::Result;
 use crate::text::human::count_of;
 
 /// The most objects of a listing: a hundred years of daily runs take a third of it.
-const MOST_OBJECTS: usize = 1 << 20;
+const MAX_OBJECTS: usize = 1 << 20;
 
 /// The most pages of a listing, which have a thousand objects in most stores.
 #[cfg(feature = "cloud")]
-const MOST_PAGES: usize = 1 << 16;
+const MAX_PAGES: usize = 1 << 16;
 
 /// The depth of the deepest folder that is walked. The files of ours are four folders down.
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// The most skipped keys that are remembered.
-const MOST_SKIPPED: usize = 1000;
+const MAX_SKIPPED: usize = 1000;
 
 /// An object of a listing.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl SkippedKeys {
     pub(super) fn add(&self, keys: impl IntoIterator<Item = String>) {
         let mut skipped = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         for key in keys {
-            if skipped.known.len() < MOST_SKIPPED && skipped.known.insert(key.clone()) {
+            if skipped.known.len() < MAX_SKIPPED && skipped.known.insert(key.clone()) {
                 skipped.new.push(key);
             }
         }
@@ -134,7 +134,7 @@ impl SkippedKeys {
 
 impl Store {
     /// The objects below a folder, in no particular order.
-    pub(crate) async fn list(&self, at: &str) -> Result<Vec<Object>, Error> {
+    pub(crate) async fn list(&self, at: &str) -> Result<Vec<Object>> {
         let below = if self.prefix.is_empty() { 0 } else { self.prefix.len() + 1 };
         let object = |meta: ObjectMeta| Object {
             key: meta.location.as_ref().get(below..).unwrap_or_default().to_owned(),
@@ -145,12 +145,12 @@ impl Store {
     }
 
     /// The names of the folders in a folder.
-    pub(crate) async fn names(&self, at: &str) -> Result<Vec<String>, Error> {
+    pub(crate) async fn names(&self, at: &str) -> Result<Vec<String>> {
         let contents = self.contents(at, Scope::Folders).await?;
         Ok(contents.folders.iter().filter_map(|key| key.filename().map(str::to_owned)).collect())
     }
 
-    async fn contents(&self, at: &str, scope: Scope) -> Result<Contents, Error> {
+    async fn contents(&self, at: &str, scope: Scope) -> Result<Contents> {
         let contents = match &self.listed {
             Listed::Folder(folder) => {
                 let (folder, at, skipped) = (folder.clone(), at.to_owned(), self.skipped.clone());
@@ -161,17 +161,12 @@ impl Store {
             Listed::Pages(pages) => self.pages(pages.as_ref(), at, scope).await?,
         };
         self.skipped.tell(self.url());
-        Ok(contents.map_err(|fault| self.failure("list", at, &fault))?)
+        contents.map_err(|fault| self.failure("list", at, &fault))
     }
 
     /// The pages of a listing, one after the other.
     #[cfg(feature = "cloud")]
-    async fn pages(
-        &self,
-        pages: &dyn PaginatedListStore,
-        at: &str,
-        scope: Scope,
-    ) -> Result<Result<Contents, Fault>, Error> {
+    async fn pages(&self, pages: &dyn PaginatedListStore, at: &str, scope: Scope) -> Result<Result<Contents, Fault>> {
         let prefix = format!("{}/", self.key(at)?);
         let delimiter = (scope == Scope::Folders).then(|| "/".into());
         let (mut contents, mut seen, mut token) = (Contents::default(), HashSet::new(), None);
@@ -192,8 +187,8 @@ impl Store {
             if !seen.insert(next.clone()) {
                 return Ok(Err(refusal("its listing repeats a page".to_owned())));
             }
-            if seen.len() > MOST_PAGES {
-                return Ok(Err(refusal(format!("its listing has more than {MOST_PAGES} pages"))));
+            if seen.len() > MAX_PAGES {
+                return Ok(Err(refusal(format!("its listing has more than {MAX_PAGES} pages"))));
             }
             if let Err(fault) = contents.check() {
                 return Ok(Err(fault));
@@ -204,8 +199,8 @@ impl Store {
 
 impl Contents {
     fn check(&self) -> Result<(), Fault> {
-        match self.objects.len().max(self.folders.len()) > MOST_OBJECTS {
-            true => Err(refusal(format!("it has more than {MOST_OBJECTS} objects"))),
+        match self.objects.len().max(self.folders.len()) > MAX_OBJECTS {
+            true => Err(refusal(format!("it has more than {MAX_OBJECTS} objects"))),
             false => Ok(()),
         }
     }
@@ -244,7 +239,7 @@ fn walk(root: &Path, at: &str, scope: Scope, skipped: &SkippedKeys) -> Result<Co
                     return Err(refusal(format!("`{key}` is a symbolic link, which is not followed")));
                 }
                 Scope::Folders if found.is_dir() => _ = contents.folders.insert(key),
-                Scope::Objects if found.is_dir() && key.parts().count() < MOST_DEPTH => {
+                Scope::Objects if found.is_dir() && key.parts().count() < MAX_DEPTH => {
                     folders.push(format!("{folder}/{name}"));
                 }
                 Scope::Objects if found.is_file() && !is_staged(&name) => contents.objects.push(ObjectMeta {

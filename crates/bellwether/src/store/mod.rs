@@ -31,11 +31,10 @@
 //! A store is not trusted: every answer is bounded in bytes and time, a redirect is not followed, what is not a listing is
 //! not taken for an empty one, and what nothing of ours can be called is skipped.
 
+#[cfg(feature = "aws")]
+mod aws;
 #[cfg(feature = "cloud")]
 mod cloud;
-#[cfg(feature = "aws")]
-mod credentials;
-mod error;
 mod fault;
 mod folder;
 mod latest;
@@ -46,27 +45,16 @@ pub(crate) mod listing;
 mod mend;
 mod objects;
 mod open;
-mod pieces;
 mod probe;
-#[cfg(feature = "aws")]
-mod profile;
-mod pruned;
-#[cfg(feature = "cloud")]
-mod settings;
-mod staged;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "cloud")]
 mod traffic;
 
-pub(crate) use error::StoreError;
 pub(crate) use folder::{Sealed, Sent};
 pub(crate) use latest::Latest;
 pub(crate) use leftovers::{abandoned_folders, by_folder, record_of};
 pub(crate) use list::Object;
+pub(crate) use mend::clear_staged;
 pub(crate) use objects::Store;
 pub use open::Access;
-pub(crate) use staged::clear as clear_staged;
-
-/// The result of an operation on a store.
-pub(crate) type Result<T, E = StoreError> = std::result::Result<T, E>;

@@ -4,22 +4,25 @@ use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use futures_util::TryStreamExt;
+use futures_util::stream::BoxStream;
 use object_store::path::Path as Key;
-use object_store::{Error as Fault, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion};
+use object_store::{
+    Error as Fault, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion,
+};
 use tokio::sync::Semaphore;
 
 use super::fault::{Explained, FaultVerdict, is_broken, is_refusal, is_temporary, is_untagged, reason};
 use super::list::{Listed, SkippedKeys};
-use super::open::{Access, Opened, open};
-use super::pieces::ObjectPieces;
-use super::{Result, StoreError};
+use super::open::{self, Access, Opened};
 use crate::disk::links::{self, NOFOLLOW};
-use crate::error::{Error, Reason};
-use crate::plan::StoreUrl;
+use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::net::connection::check_pace;
+use crate::plan::{StoreKind, StoreUrl};
 use crate::process::cancel::CancellationToken;
 use crate::time::random;
 
@@ -30,7 +33,10 @@ const CONCURRENT: usize = 8;
 const ATTEMPTS: u32 = 4;
 
 /// The largest object that is read into memory: a file of a version, or the seal of a pack.
-pub(super) const MOST_BYTES: u64 = 64 << 20;
+pub(super) const MAX_BYTES: u64 = 64 << 20;
+
+/// The longest silence in an answer, and the longest time to send a part of a file.
+pub(super) const STALL: Duration = Duration::from_secs(120);
 
 /// The content of an object, and the tag of this state.
 #[derive(Clone, Debug)]
@@ -38,15 +44,6 @@ pub(super) struct ObjectContent {
     pub(super) bytes: Bytes,
     pub(super) changed: DateTime<Utc>,
     state: UpdateVersion,
-}
-
-/// The outcome of a put only if absent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Created {
-    /// The object is ours: from this put, or an earlier one of the same bytes.
-    Ours,
-    /// There is another object.
-    Another,
 }
 
 /// A store.
@@ -71,14 +68,14 @@ impl Store {
         warn: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self> {
         let skipped = SkippedKeys::new(warn);
-        let Opened { objects, listed, prefix } = open(url, access, &skipped, stop)?;
+        let Opened { objects, listed, prefix } = open::open(url, access, &skipped, stop)?;
         let free = Arc::new(Semaphore::new(CONCURRENT));
         Ok(Self { objects, listed, skipped, prefix, url: url.clone(), free, stop: stop.clone() })
     }
 
     /// A store of any client.
     #[cfg(all(feature = "cloud", feature = "harness"))]
-    pub(crate) fn of<C: ObjectStore + object_store::list::PaginatedListStore>(
+    pub(crate) fn with_client<C: ObjectStore + object_store::list::PaginatedListStore>(
         client: Arc<C>,
         url: &StoreUrl,
         stop: &CancellationToken,
@@ -110,39 +107,64 @@ impl Store {
     }
 
     /// The error for a damaged object or folder.
-    pub(crate) fn damage(&self, at: &str, reason: impl Into<Reason>) -> StoreError {
-        StoreError::Damaged { url: self.url.to_string(), key: at.to_owned(), source: reason.into() }
+    pub(crate) fn damage(&self, at: &str, reason: impl Into<Reason>) -> Error {
+        error(format!("`{at}` in `{}` is damaged", self.url), reason).as_kind(ErrorKind::Damaged).with_hint(
+            "`bellwether verify --store --repair`, on a machine that has it, sends it again; `bellwether verify --store` \
+             lists all damaged objects",
+        )
     }
 
-    pub(super) fn conflict(&self, at: &str) -> StoreError {
-        StoreError::Taken { url: self.url.to_string(), key: at.to_owned() }
+    /// The error for a folder of another machine with the same name.
+    pub(super) fn conflict(&self, at: &str) -> Error {
+        let what = format!("`{at}` in `{}` is already taken by another machine", self.url);
+        Error::new(ErrorKind::Storage, what).with_hint(
+            "`bellwether verify --store --repair`, on this machine, compares the two, and sends this one in the place of \
+             what is damaged",
+        )
     }
 
     /// The error for what may succeed later.
-    pub(crate) fn later(&self, action: &'static str, at: &str, reason: impl Into<Reason>) -> StoreError {
-        StoreError::Later { url: self.url.to_string(), action, key: at.to_owned(), source: reason.into() }
+    pub(crate) fn later(&self, action: &str, at: &str, reason: impl Into<Reason>) -> Error {
+        let error = error(format!("cannot {action} `{at}` in `{}` for now", self.url), reason);
+        error.as_kind(ErrorKind::Temporary).with_hint("run the same command later to resume")
+    }
+
+    /// The error for a store that ignores the conditions of a put.
+    pub(super) fn unconditional(&self, reason: impl Into<Reason>) -> Error {
+        error(format!("`{}` does not honour conditional puts", self.url), reason).with_hint(
+            "use a store with conditional puts (`If-None-Match` and `If-Match`); without them, two machines could overwrite \
+             each other's runs",
+        )
     }
 
     /// The error for a failed request, with only the status and error code of the answer.
-    pub(super) fn failure(&self, action: &'static str, at: &str, fault: &Fault) -> StoreError {
-        let (url, key) = (self.url.to_string(), at.to_owned());
-        let source: Reason = reason(fault).into();
-        match (Explained::of(fault).map(|explained| &explained.verdict), fault) {
-            (Some(FaultVerdict::Refusal), _) => StoreError::Refused { url, action, key, source },
-            (Some(FaultVerdict::Credentials), _) => StoreError::Open { url, source },
-            (Some(FaultVerdict::Certificate { host }), _) => StoreError::Certificate { host: host.clone(), source },
-            _ if is_untagged(fault) => StoreError::Unconditional { url, source },
-            (_, Fault::Generic { .. } | Fault::AlreadyExists { .. } | Fault::Precondition { .. })
-                if is_temporary(fault) =>
-            {
-                StoreError::Later { url, action, key, source }
+    pub(super) fn failure(&self, action: &str, at: &str, fault: &Fault) -> Error {
+        let reason = reason(fault);
+        match Explained::find(fault).map(|explained| &explained.verdict) {
+            Some(FaultVerdict::Refusal) => {
+                error(format!("refused the answer of `{}` to {action} `{at}`", self.url), reason)
+                    .with_hint("check the address, and the endpoint in the environment or the profile")
             }
-            _ => StoreError::Denied { url, action, key, source },
+            Some(FaultVerdict::Credentials) => open::failure(&self.url, reason),
+            Some(FaultVerdict::Certificate { host }) => {
+                error(format!("cannot verify the certificate of {host}"), reason)
+                    .with_hint("if you or your proxy issued it, add the issuer's certificate with `SSL_CERT_FILE`")
+            }
+            _ if is_untagged(fault) => self.unconditional(reason),
+            _ if matches!(fault, Fault::Generic { .. } | Fault::AlreadyExists { .. } | Fault::Precondition { .. })
+                && is_temporary(fault) =>
+            {
+                self.later(action, at, reason)
+            }
+            _ => error(format!("`{}` refused to {action} `{at}`", self.url), reason).with_hint(match self.url.kind() {
+                StoreKind::Folder => "check that you may write there, and that there is space left",
+                _ => open::CHECK_CREDENTIALS,
+            }),
         }
     }
 
     /// Waits for a free slot, then does some work, unless the token is cancelled.
-    pub(super) async fn in_turn<T>(&self, work: impl Future<Output = T>) -> Result<T, Error> {
+    pub(super) async fn in_turn<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         let work = async {
             let _turn = self.free.acquire().await;
             work.await
@@ -158,7 +180,7 @@ impl Store {
     pub(super) async fn retry<T, F: Future<Output = Result<T, Fault>>>(
         &self,
         read: impl Fn() -> F,
-    ) -> Result<Result<T, Fault>, Error> {
+    ) -> Result<Result<T, Fault>> {
         for attempt in 1.. {
             match self.in_turn(read()).await? {
                 Err(fault) if attempt < ATTEMPTS && is_broken(&fault) => self.pause(attempt).await?,
@@ -169,10 +191,10 @@ impl Store {
     }
 
     /// The content of an object, which may have that many bytes; `None` if there is none.
-    pub(super) async fn get(&self, at: &str, most: u64) -> Result<Option<ObjectContent>, Error> {
+    pub(super) async fn get(&self, at: &str, most: u64) -> Result<Option<ObjectContent>> {
         let key = self.key(at)?;
         let got = self.retry(|| async {
-            let (meta, mut pieces) = ObjectPieces::of(&*self.objects, &key).await?;
+            let (meta, mut pieces) = ObjectPieces::open(&*self.objects, &key).await?;
             let state = UpdateVersion { e_tag: meta.e_tag, version: meta.version };
             if meta.size > most {
                 return Ok(None);
@@ -188,60 +210,57 @@ impl Store {
         });
         match got.await? {
             Ok(Some(content)) => Ok(Some(content)),
-            Ok(None) => Err(self.damage(at, format!("it is larger than {}", in_binary(most))).into()),
+            Ok(None) => Err(self.damage(at, format!("it is larger than {}", in_binary(most)))),
             Err(Fault::NotFound { .. }) => Ok(None),
-            Err(fault) => Err(self.failure("read", at, &fault).into()),
+            Err(fault) => Err(self.failure("read", at, &fault)),
         }
     }
 
-    /// Puts an object only if absent. The outcome is read back unless the answer leaves no doubt.
-    pub(super) async fn create(&self, at: &str, bytes: Bytes) -> Result<Created, Error> {
-        let key = self.key(at)?;
-        for attempt in 1.. {
-            let put = self.objects.put_opts(&key, PutPayload::from_bytes(bytes.clone()), PutMode::Create.into());
-            let fault = match self.in_turn(put).await? {
-                Ok(_) => return Ok(Created::Ours),
-                Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault).into()),
-                Err(fault) => fault,
-            };
-            match self.get(at, MOST_BYTES).await? {
-                Some(content) if content.bytes == bytes => return Ok(Created::Ours),
-                Some(_) => return Ok(Created::Another),
-                None if attempt < ATTEMPTS => self.pause(attempt).await?,
-                None => return Err(self.later("write", at, reason(&fault)).into()),
-            }
-        }
-        unreachable!("attempts are counted from one")
+    /// Puts an object only if absent. Returns whether it is ours: from this put, or an earlier one of the same bytes.
+    pub(super) async fn create(&self, at: &str, bytes: Bytes) -> Result<bool> {
+        self.put(at, bytes, None).await
     }
 
-    /// Replaces an object only if it is still in a state, and returns whether it did. The outcome is read back unless the answer
-    /// leaves no doubt.
-    pub(super) async fn replace(&self, at: &str, bytes: Bytes, known: &ObjectContent) -> Result<bool, Error> {
+    /// Replaces an object only if it is still in a state, and returns whether it did.
+    pub(super) async fn replace(&self, at: &str, bytes: Bytes, known: &ObjectContent) -> Result<bool> {
+        self.put(at, bytes, Some(known)).await
+    }
+
+    /// Puts an object only if it is in a state. The outcome is read back unless the answer leaves no doubt.
+    async fn put(&self, at: &str, bytes: Bytes, known: Option<&ObjectContent>) -> Result<bool> {
+        self.key(at)?;
         for attempt in 1.. {
             let fault = match self.in_turn(self.put_if(at, bytes.clone(), known)).await? {
                 Ok(()) => return Ok(true),
-                Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault).into()),
+                Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault)),
                 Err(fault) => fault,
             };
-            match self.get(at, MOST_BYTES).await? {
-                Some(content) if content.bytes == bytes => return Ok(true),
-                Some(content) if content.state == known.state && attempt < ATTEMPTS => self.pause(attempt).await?,
-                Some(content) if content.state == known.state => {
-                    return Err(self.later("write", at, reason(&fault)).into());
-                }
-                _ => return Ok(false),
+            let there = self.get(at, MAX_BYTES).await?;
+            if there.as_ref().is_some_and(|there| there.bytes == bytes) {
+                return Ok(true);
             }
+            if there.map(|there| there.state) != known.map(|known| known.state.clone()) {
+                return Ok(false);
+            }
+            if attempt == ATTEMPTS {
+                return Err(self.later("write", at, reason(&fault)));
+            }
+            self.pause(attempt).await?;
         }
         unreachable!("attempts are counted from one")
     }
 
-    /// Puts an object only if it is in a state.
-    pub(super) async fn put_if(&self, at: &str, bytes: Bytes, known: &ObjectContent) -> Result<(), Fault> {
-        let fault = |error: StoreError| Fault::Generic { store: "store", source: error.into() };
-        let key = self.key(at).map_err(fault)?;
+    /// Puts an object once, only if it is in a state: absent, if none is given.
+    pub(super) async fn put_if(&self, at: &str, bytes: Bytes, known: Option<&ObjectContent>) -> Result<(), Fault> {
+        let unnamed = |error: Error| Fault::Generic { store: "store", source: error.into() };
+        let key = self.key(at).map_err(unnamed)?;
         let payload = PutPayload::from_bytes(bytes);
-        let Some(folder) = self.url.folder() else {
-            return self.objects.put_opts(&key, payload, PutMode::Update(known.state.clone()).into()).await.map(drop);
+        let (folder, known) = match (self.url.folder(), known) {
+            (Some(folder), Some(known)) => (folder, known),
+            (_, known) => {
+                let mode = known.map_or(PutMode::Create, |known| PutMode::Update(known.state.clone()));
+                return self.objects.put_opts(&key, payload, mode.into()).await.map(drop);
+            }
         };
         // A file system has no conditional replacement, so writers take a lock.
         let _lock = FolderLock::take(folder).await?;
@@ -253,10 +272,49 @@ impl Store {
     }
 
     /// Waits before another attempt, longer each time, with jitter.
-    pub(super) async fn pause(&self, attempt: u32) -> Result<(), Error> {
+    pub(super) async fn pause(&self, attempt: u32) -> Result<()> {
         let longest = Duration::from_millis(100) * (1 << attempt.min(6));
         let share = (random() >> 11) as f64 / (1_u64 << 53) as f64;
         self.in_turn(tokio::time::sleep(longest.mul_f64(0.5 + share / 2.0))).await
+    }
+}
+
+fn error(what: String, reason: impl Into<Reason>) -> Error {
+    Error::new(ErrorKind::Storage, what).with_source(reason)
+}
+
+/// Marks a request whose answer is streamed to a reader that bounds its size.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Streamed;
+
+/// The bytes of an object. Whoever reads them bounds their number.
+pub(super) struct ObjectPieces {
+    stream: BoxStream<'static, Result<Bytes, Fault>>,
+    received: u64,
+    waited: Duration,
+}
+
+impl ObjectPieces {
+    /// Requests an object.
+    pub(super) async fn open(objects: &dyn ObjectStore, key: &Key) -> Result<(ObjectMeta, Self), Fault> {
+        let mut options = GetOptions::default();
+        options.extensions.insert(Streamed);
+        let got = objects.get_opts(key, options).await?;
+        let meta = got.meta.clone();
+        Ok((meta, Self { stream: got.into_stream(), received: 0, waited: Duration::ZERO }))
+    }
+
+    /// Waits for the next piece; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+        let begun = Instant::now();
+        let piece = self.stream.try_next().await?;
+        self.waited += begun.elapsed();
+        if let Some(piece) = &piece {
+            self.received += piece.len() as u64;
+            let slow = |error: std::io::Error| Fault::Generic { store: "store", source: error.into() };
+            check_pace(self.received, self.waited, STALL).map_err(slow)?;
+        }
+        Ok(piece)
     }
 }
 

@@ -7,7 +7,7 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 
 use super::list::{Listed, SkippedKeys};
-use super::{Result, StoreError};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::plan::{StoreKind, StoreUrl};
 use crate::process::cancel::CancellationToken;
 
@@ -47,14 +47,22 @@ pub(super) fn open(url: &StoreUrl, access: Access, skipped: &SkippedKeys, stop: 
     }
 }
 
-/// The error for a store that cannot be opened.
-pub(super) fn failure(url: &StoreUrl, reason: impl Into<String>) -> StoreError {
-    StoreError::Open { url: url.to_string(), source: reason.into().into() }
+/// The error for a store that cannot be opened: its credentials or settings are missing or invalid.
+pub(super) fn failure(url: &StoreUrl, reason: impl Into<Reason>) -> Error {
+    let hint = match url.kind() {
+        StoreKind::Folder => "check the path; the folder that it is in must exist, and you must be able to write there",
+        _ => CHECK_CREDENTIALS,
+    };
+    Error::new(ErrorKind::Storage, format!("cannot open the store `{url}`")).with_hint(hint).with_source(reason)
 }
 
+/// What to do about a bucket that cannot be opened, or refuses an operation.
+pub(super) const CHECK_CREDENTIALS: &str =
+    "check the address, and the credentials in the environment, the profile or the instance";
+
 #[cfg(not(all(feature = "aws", feature = "gcp", feature = "azure")))]
-fn missing(url: &StoreUrl, feature: &'static str) -> StoreError {
-    StoreError::Feature { url: url.to_string(), feature }
+fn missing(url: &StoreUrl, feature: &str) -> Error {
+    Error::usage(format!("this build cannot use `{url}`"), format!("install bellwether with `--features {feature}`"))
 }
 
 fn folder(url: &StoreUrl, access: Access) -> Result<Opened> {
@@ -67,7 +75,8 @@ fn folder(url: &StoreUrl, access: Access) -> Result<Opened> {
             fs::create_dir(&folder).map_err(|error| failure(url, error.to_string()))?;
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(StoreError::Missing { url: url.to_string() });
+            return Err(Error::new(ErrorKind::Storage, format!("the store `{url}` does not exist"))
+                .with_hint("check the address; `bellwether run` and `bellwether store push` create the folder"));
         }
         Err(error) => return Err(failure(url, error.to_string())),
     }

@@ -187,10 +187,8 @@ pub mod as_record {
         super::to_record(*instant).serialize(serializer)
     }
 
-    pub(crate) fn serialize_if_any<S: Serializer>(
-        instant: &Option<DateTime<Utc>>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    /// Writes an instant that may be missing.
+    pub fn serialize_if_any<S: Serializer>(instant: &Option<DateTime<Utc>>, serializer: S) -> Result<S::Ok, S::Error> {
         instant.map(super::to_record).serialize(serializer)
     }
 

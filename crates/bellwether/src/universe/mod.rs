@@ -45,16 +45,16 @@ impl Universe {
         let items = Items::of(text, &COLUMNS)?.items;
         let mut of_tickers: HashMap<Ticker, Vec<(usize, Range<i64>)>> = HashMap::new();
         for (line, fields) in items {
-            let (ticker, span) = of_fields(fields).map_err(|what| CsvError::Line { line, what })?;
+            let (ticker, span) = of_fields(fields).map_err(|what| CsvError::line(line, what))?;
             let known = of_tickers.entry(ticker.clone()).or_default();
             if let Some((other, _)) = known.iter().find(|(_, of)| of.start < span.end && span.start < of.end) {
                 let what = format!("`{ticker}` is a member then by line {other}: end one before the other begins");
-                return Err(CsvError::Line { line, what });
+                return Err(CsvError::line(line, what));
             }
             known.push((line, span));
         }
         if of_tickers.is_empty() {
-            return Err(CsvError::Empty("members"));
+            return Err(CsvError::empty("members"));
         }
         let without_lines = |spans: Vec<(usize, Range<i64>)>| spans.into_iter().map(|(_, span)| span).collect();
         let of_tickers = of_tickers.into_iter().map(|(ticker, spans)| (ticker, without_lines(spans))).collect();

@@ -1,10 +1,12 @@
 //! The tables that `--by` shows.
 
-use bellwether::audit::skill::{FeatureMeasure, Measure, PairSkill, RankMeasure, SeriesMeasure, Skill, State};
+use bellwether::audit::skill::{
+    ConfidenceMeasure, FeatureMeasure, Measure, PairSkill, RankMeasure, SeriesMeasure, Skill, State,
+};
 use bellwether::text::human::{group_digits, percent, round};
 
-use super::super::aligned::{Aligned, RowLimit};
-use super::{correlation, in_percent, interval, measures, none, p_value};
+use super::{correlation, cost, in_percent, interval, measures, none, p_value};
+use crate::cli::aligned::{Aligned, RowLimit};
 
 /// What further tables show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -33,47 +35,73 @@ pub(super) enum Grouping {
 
 impl Grouping {
     pub(super) fn table(self, found: &Skill, limit: RowLimit) -> Aligned {
-        match self {
-            Self::Feature => features(found, limit),
-            Self::Hits => hits(found, limit),
-            Self::Fifths => fifths(found, limit),
-            Self::Confidence => confidences(found, limit),
-            Self::Rewriting => rewritten(found, limit),
-            _ => self.groups(found, limit),
+        let mut table = self.heads(found);
+        let mut rows = Vec::new();
+        if self == Self::Rewriting {
+            rows.extend(found.pairs.iter().map(rewritten));
         }
+        for (pair, measure) in measures(found) {
+            let name = [pair, measure.state.as_str().to_owned()];
+            match self {
+                Self::Confidence => rows.extend(measure.confidence.as_ref().map(|found| confidence(name, found))),
+                Self::Feature | Self::Rewriting => {}
+                _ if measure.state == State::Difference => {}
+                Self::Hits => rows.push(hits(name, measure)),
+                Self::Fifths => rows.push(fifths(name, measure)),
+                _ => rows.extend(self.groups(&name, &measure.ranks, Some(measure))),
+            }
+        }
+        for feature in &found.features {
+            for measure in &feature.measures {
+                let name = [format!("{} {}", feature.feature, feature.period), measure.state.as_str().to_owned()];
+                match self {
+                    Self::Feature if measure.ranks.dates > 0 => rows.push(of_feature(name, measure)),
+                    Self::Lag | Self::Year | Self::Sector | Self::Neutral if measure.state != State::Difference => {
+                        rows.extend(self.groups(&name, &measure.ranks, None));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        table.rest(rows, limit);
+        table
     }
 
-    /// The correlations of each group.
-    fn groups(self, found: &Skill, limit: RowLimit) -> Aligned {
+    fn heads(self, found: &Skill) -> Aligned {
         let name = match self {
+            Self::Feature => {
+                let heads = ["feature", "", "dates", "mean", "95 % interval", "p", "Holm", "given signal", "p"];
+                return Aligned::new(2, heads);
+            }
+            Self::Hits => {
+                let heads = ["came true", "", "buys", "after", "p", "sells", "after", "p", "surest", "after", "flips"];
+                return Aligned::new(2, heads);
+            }
+            Self::Fifths => {
+                let heads = ["fifths", "", "lowest", "2", "3", "4", "highest", "spread", "turnover", "cost"];
+                return Aligned::new(2, heads);
+            }
+            Self::Confidence => {
+                let heads = ["confidence", "", "Brier score", "miscalibration", "discrimination", "uncertainty"];
+                return Aligned::new(2, heads);
+            }
+            Self::Rewriting => {
+                let first = if found.from.is_some() { "since then" } else { "rewritten" };
+                let kinds = ["matched", "altered", "removed", "added", "first", "altered", "removed", "added", "today"];
+                return Aligned::new(1, [first].into_iter().chain(kinds));
+            }
             Self::Lag => "by lag",
             Self::Year => "by year",
             Self::Sector => "by sector",
             Self::News => "by news",
-            _ => "neutral",
+            Self::Neutral => "neutral",
         };
-        let mut table = Aligned::new(3, [name, "", "", "dates", "windows", "names", "mean", "95 % interval", "p"]);
-        let of_pairs = measures(found).map(|(name, of)| (name, of.state, &of.ranks, Some(of)));
-        let measures = of_pairs.chain(of_features(found).map(|(name, of)| (name, of.state, &of.ranks, None)));
-        let measures = measures.filter(|(_, state, ..)| *state != State::Difference);
-        let rows = measures.flat_map(|(name, state, ranks, signals)| {
-            let groups = self.of_measure(ranks, signals).into_iter().filter(|(_, of)| of.dates > 0);
-            let row = move |(group, of): (String, &SeriesMeasure)| {
-                let mut cells = vec![name.clone(), state.as_str().to_owned(), group];
-                cells.extend([of.dates, of.windows].map(group_digits));
-                cells.push(of.names.map_or_else(none, |names| format!("{names:.0}")));
-                cells.extend(mean_and_test(of));
-                cells
-            };
-            groups.map(row).collect::<Vec<_>>()
-        });
-        table.rest(rows.collect::<Vec<_>>().into_iter(), limit);
-        table
+        Aligned::new(3, [name, "", "", "dates", "windows", "names", "mean", "95 % interval", "p"])
     }
 
-    /// The groups of a measure; only one of signals is grouped by news.
-    fn of_measure<'a>(self, ranks: &'a RankMeasure, signals: Option<&'a Measure>) -> Vec<(String, &'a SeriesMeasure)> {
-        match self {
+    /// A row for each group of a measure; only one of signals is grouped by news.
+    fn groups(self, name: &[String; 2], ranks: &RankMeasure, signals: Option<&Measure>) -> Vec<Vec<String>> {
+        let groups: Vec<(String, &SeriesMeasure)> = match self {
             Self::Lag => ranks.by_lag.iter().map(|of| (format!("lag {}", of.lag), &of.measure)).collect(),
             Self::Year => ranks.by_year.iter().map(|of| (of.year.to_string(), &of.measure)).collect(),
             Self::Sector => ranks.by_sector.iter().map(|of| (of.sector.clone(), &of.measure)).collect(),
@@ -85,7 +113,16 @@ impl Grouping {
                 let neutral = [("in sectors", &ranks.within_sectors), ("given beta", &ranks.given_beta)];
                 neutral.into_iter().filter_map(|(name, of)| Some((name.to_owned(), of.as_ref()?))).collect()
             }
+        };
+        let mut rows = Vec::new();
+        for (group, of) in groups.into_iter().filter(|(_, of)| of.dates > 0) {
+            let mut cells = Vec::from(name.clone());
+            cells.extend([group, group_digits(of.dates), group_digits(of.windows)]);
+            cells.push(of.names.map_or_else(none, |names| format!("{names:.0}")));
+            cells.extend(mean_and_test(of));
+            rows.push(cells);
         }
+        rows
     }
 }
 
@@ -98,89 +135,47 @@ fn mean_and_test(of: &SeriesMeasure) -> [String; 3] {
     ]
 }
 
-/// The measures of the features, with the name of each and its period.
-fn of_features(found: &Skill) -> impl Iterator<Item = (String, &FeatureMeasure)> {
-    found.features.iter().flat_map(|feature| {
-        let name = format!("{} {}", feature.feature, feature.period);
-        feature.measures.iter().map(move |measure| (name.clone(), measure))
-    })
+fn of_feature([name, _]: [String; 2], measure: &FeatureMeasure) -> Vec<String> {
+    let mut cells = correlation(name, measure.state, &measure.ranks);
+    // The windows are those of the pairs.
+    cells.remove(3);
+    let partial = measure.partial.as_ref().map(mean_and_test);
+    cells.extend(partial.map_or_else(|| [none(), none()], |[mean, _, p]| [mean, p]));
+    cells
 }
 
-fn features(found: &Skill, limit: RowLimit) -> Aligned {
-    let heads = ["feature", "", "dates", "mean", "95 % interval", "p", "Holm", "given signal", "p"];
-    let mut table = Aligned::new(2, heads);
-    let measured = of_features(found).filter(|(_, measure)| measure.ranks.dates > 0);
-    let row = |(name, measure): (String, &FeatureMeasure)| {
-        let mut cells = correlation(name, measure.state, &measure.ranks);
-        // The windows are those of the pairs.
-        cells.remove(3);
-        let partial = measure.partial.as_ref().map(mean_and_test);
-        cells.extend(partial.map_or_else(|| [none(), none()], |[mean, _, p]| [mean, p]));
-        cells
-    };
-    table.rest(measured.map(row).collect::<Vec<_>>().into_iter(), limit);
-    table
+fn hits(name: [String; 2], measure: &Measure) -> Vec<String> {
+    let mut cells = Vec::from(name);
+    for (of, has_p) in [(measure.buys, true), (measure.sells, true), (measure.confident, false)] {
+        cells.extend([of.hit_rate.map_or_else(none, percent), of.side.excess.map_or_else(none, in_percent)]);
+        cells.extend(has_p.then(|| of.test.map_or_else(none, |test| p_value(test.p))));
+    }
+    cells.push(measure.flips.map_or_else(none, percent));
+    cells
 }
 
-fn hits(found: &Skill, limit: RowLimit) -> Aligned {
-    let heads = ["came true", "", "buys", "after", "p", "sells", "after", "p", "surest", "after", "flips"];
-    let mut table = Aligned::new(2, heads);
-    let row = |(pair, measure): (String, &Measure)| {
-        let mut cells = vec![pair, measure.state.as_str().to_owned()];
-        for (of, has_p) in [(measure.buys, true), (measure.sells, true), (measure.confident, false)] {
-            cells.extend([of.hit_rate.map_or_else(none, percent), of.side.excess.map_or_else(none, in_percent)]);
-            cells.extend(has_p.then(|| of.test.map_or_else(none, |test| p_value(test.p))));
-        }
-        cells.push(measure.flips.map_or_else(none, percent));
-        cells
-    };
-    let rows = measures(found).filter(|(_, measure)| measure.state != State::Difference).map(row);
-    table.rest(rows.collect::<Vec<_>>().into_iter(), limit);
-    table
+fn fifths(name: [String; 2], measure: &Measure) -> Vec<String> {
+    let mut cells = Vec::from(name);
+    for share in measure.fifths.into_iter().chain([measure.spread]) {
+        cells.push(share.map_or_else(none, |share| format!("{} %", round(100.0 * share, 2))));
+    }
+    cells.push(measure.turnover.map_or_else(none, percent));
+    cells.push(cost(measure));
+    cells
 }
 
-fn fifths(found: &Skill, limit: RowLimit) -> Aligned {
-    let heads = ["fifths", "", "lowest", "2", "3", "4", "highest", "spread", "turnover", "cost"];
-    let mut table = Aligned::new(2, heads);
-    let row = |(pair, measure): (String, &Measure)| {
-        let mut cells = vec![pair, measure.state.as_str().to_owned()];
-        let in_percent = |share: f64| format!("{} %", round(100.0 * share, 2));
-        cells.extend(measure.fifths.into_iter().chain([measure.spread]).map(|of| of.map_or_else(none, in_percent)));
-        cells.push(measure.turnover.map_or_else(none, percent));
-        cells.push(measure.break_even.map_or_else(none, |cost| format!("{} bp", round(10_000.0 * cost, 0))));
-        cells
-    };
-    let rows = measures(found).filter(|(_, measure)| measure.state != State::Difference).map(row);
-    table.rest(rows.collect::<Vec<_>>().into_iter(), limit);
-    table
+fn confidence(name: [String; 2], found: &ConfidenceMeasure) -> Vec<String> {
+    let mut cells = Vec::from(name);
+    let numbers = [found.brier, found.miscalibration, found.discrimination, found.uncertainty];
+    cells.extend(numbers.map(|number| round(number, 4)));
+    cells
 }
 
-fn confidences(found: &Skill, limit: RowLimit) -> Aligned {
-    let heads = ["confidence", "", "Brier score", "miscalibration", "discrimination", "uncertainty"];
-    let mut table = Aligned::new(2, heads);
-    let row = |(pair, measure): (String, &Measure)| {
-        let found = measure.confidence.as_ref()?;
-        let numbers = [found.brier, found.miscalibration, found.discrimination, found.uncertainty];
-        let mut cells = vec![pair, measure.state.as_str().to_owned()];
-        cells.extend(numbers.map(|number| round(number, 4)));
-        Some(cells)
-    };
-    table.rest(measures(found).filter_map(row).collect::<Vec<_>>().into_iter(), limit);
-    table
-}
-
-fn rewritten(found: &Skill, limit: RowLimit) -> Aligned {
-    let since = if found.from.is_some() { "since then" } else { "rewritten" };
-    let heads = [since, "matched", "altered", "removed", "added", "first", "altered", "removed", "added", "today"];
-    let mut table = Aligned::new(1, heads);
-    let row = |pair: &PairSkill| {
-        let kinds = &pair.rewritten;
-        let mut cells = vec![format!("{} {}", pair.period, pair.regime)];
-        cells.extend([kinds.matched, kinds.altered, kinds.removed, kinds.added].map(group_digits));
-        let means = [kinds.base, kinds.with_altered, kinds.without_removed, kinds.with_added, kinds.today];
-        cells.extend(means.map(|mean| mean.map_or_else(none, |mean| round(mean, 4))));
-        cells
-    };
-    table.rest(found.pairs.iter().map(row).collect::<Vec<_>>().into_iter(), limit);
-    table
+fn rewritten(pair: &PairSkill) -> Vec<String> {
+    let kinds = &pair.rewritten;
+    let mut cells = vec![format!("{} {}", pair.period, pair.regime)];
+    cells.extend([kinds.matched, kinds.altered, kinds.removed, kinds.added].map(group_digits));
+    let means = [kinds.base, kinds.with_altered, kinds.without_removed, kinds.with_added, kinds.today];
+    cells.extend(means.map(|mean| mean.map_or_else(none, |mean| round(mean, 4))));
+    cells
 }

@@ -4,18 +4,17 @@ mod groups;
 
 use std::path::PathBuf;
 
-use bellwether::audit::skill::{
-    self, Best, Gone, Hindsight, Measure, PairSkill, RankMeasure, SignalCounts, State, WhenMissing,
-};
+use bellwether::audit::skill::{self, Best, Gone, Hindsight, Measure, PairSkill, RankMeasure, State, WhenMissing};
 use bellwether::project::Project;
 use bellwether::run::{PriceInput, SkillOptions, audit_skill};
+use bellwether::text::escape::escape;
 use bellwether::text::human::{count_of, group_digits, percent, portion, round};
 use chrono::{DateTime, Utc};
 
-use super::aligned::{Aligned, RowLimit};
 use super::arguments::{AuditArguments, AuditScope};
-use super::typed::{instant, plan_of};
+use crate::cli::aligned::{Aligned, RowLimit};
 use crate::cli::outcome::Result;
+use crate::cli::typed::{instant, plan_of};
 use crate::cli::wrap::wrap;
 use groups::Grouping;
 
@@ -128,68 +127,51 @@ fn describe(found: &skill::Skill, groupings: &[Grouping], limit: RowLimit) -> St
 
 /// What of the history was witnessed, and what is measured.
 fn of_history(found: &skill::Skill) -> String {
-    let SignalCounts {
-        all,
-        live,
-        late,
-        measured,
-        unclear,
-        same_day,
-        before_prices,
-        incomplete,
-        without_price,
-        without_id,
-        across_names,
-        ended,
-        ..
-    } = found.signals;
+    let of = &found.signals;
+    let (live, all) = (of.live, of.all - of.same_day);
     let mut text = format!(
         "witnessed {} of the history: {} of {}, seen within {}\n",
-        portion(live + late, all - same_day),
+        portion(live + of.late, all),
         group_digits(live),
-        count_of(all - same_day, "signal", "signals"),
+        count_of(all, "signal", "signals"),
         found.live_within,
     );
-    if late > 0 {
-        text.push_str(&format!(
-            "          and {} later than `live_within`, but new to an answer that came within it after the one before\n",
-            group_digits(late)
-        ));
+    if of.late > 0 {
+        let late = group_digits(of.late);
+        let what = "later than `live_within`, but new to an answer that came within it after the one before";
+        text.push_str(&format!("          and {late} {what}\n"));
     }
     let left_out = [
-        (incomplete, "whose horizon is not over"),
-        (without_price, "without a price"),
-        (before_prices, "dated before the prices"),
-        (same_day, "that repeat a day"),
-        (unclear, "without a direction"),
-        (without_id, "under a name that the file of `[identity]` gives no id then"),
+        (of.incomplete, "whose horizon is not over"),
+        (of.without_price, "without a price"),
+        (of.before_prices, "dated before the prices"),
+        (of.same_day, "that repeat a day"),
+        (of.unclear, "without a direction"),
+        (of.without_id, "under a name that the file of `[identity]` gives no id then"),
     ];
-    let left_out: Vec<String> = left_out
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} {what}", group_digits(count)))
-        .collect();
-    let left_out = if left_out.is_empty() { "none".to_owned() } else { left_out.join(", ") };
-    text.push_str(&format!("measured  {}\nleft out  {left_out}\n", count_of(measured, "signal", "signals")));
+    let left_out = listed(&left_out).unwrap_or_else(|| "none".to_owned());
+    text.push_str(&format!("measured  {}\nleft out  {left_out}\n", count_of(of.measured, "signal", "signals")));
     if let Some(worst) = found.worst_day {
-        text.push_str(&format!(
-            "          most without a price on {}: {} of {}\n",
-            worst.day,
-            group_digits(worst.without_price),
-            group_digits(worst.signals)
-        ));
+        let (day, without) = (worst.day, group_digits(worst.without_price));
+        let signals = group_digits(worst.signals);
+        text.push_str(&format!("          most without a price on {day}: {without} of {signals}\n"));
     }
-    if ended > 0 {
-        let returns = count_of(ended, "return ends", "returns end");
+    if of.ended > 0 {
+        let returns = count_of(of.ended, "return ends", "returns end");
         text.push_str(&format!("delisted  {returns} with the last close of a name, before the horizon was over\n"));
     }
-    if across_names > 0 {
-        text.push_str(&format!(
-            "renamed   {} over a change of ticker\n",
-            count_of(across_names, "return is", "returns are")
-        ));
+    if of.across_names > 0 {
+        let returns = count_of(of.across_names, "return is", "returns are");
+        text.push_str(&format!("renamed   {returns} over a change of ticker\n"));
     }
     text
+}
+
+/// What there is of several things, such as `2 turned, 1 withdrawn`; none if there are none.
+fn listed(counts: &[(u64, &str)]) -> Option<String> {
+    let some = counts.iter().filter(|(count, _)| *count > 0);
+    let some: Vec<String> = some.map(|(count, what)| format!("{} {what}", group_digits(*count))).collect();
+    (!some.is_empty()).then(|| some.join(", "))
 }
 
 fn of_prices(found: &skill::Skill) -> String {
@@ -203,17 +185,11 @@ fn of_prices(found: &skill::Skill) -> String {
         prices.last,
     );
     for file in &prices.files {
-        text.push_str(&format!(
-            "          {}, BLAKE3 {}\n",
-            bellwether::text::escape::escape(&file.path),
-            &file.blake3[..16]
-        ));
+        text.push_str(&format!("          {}, BLAKE3 {}\n", escape(&file.path), &file.blake3[..16]));
     }
     if prices.holes > 0 {
-        text.push_str(&format!(
-            "          {} missing within the range of a ticker\n",
-            count_of(prices.holes, "close", "closes")
-        ));
+        let holes = count_of(prices.holes, "close", "closes");
+        text.push_str(&format!("          {holes} missing within the range of a ticker\n"));
     }
     if prices.thin_sessions > 0 {
         let sessions = count_of(prices.thin_sessions, "session has", "sessions have");
@@ -247,10 +223,10 @@ fn correlations(found: &skill::Skill, limit: RowLimit) -> Aligned {
         let mut cells = correlation(pair, measure.state, &measure.ranks);
         let within = measure.ranks.within_sectors.as_ref().and_then(|within| within.correlation);
         cells.push(within.map_or_else(none, |mean| round(mean, 4)));
-        cells.push(measure.break_even.map_or_else(none, |cost| format!("{} bp", round(10_000.0 * cost, 0))));
+        cells.push(cost(measure));
         cells
     };
-    table.rest(measures(found).map(row).collect::<Vec<_>>().into_iter(), limit);
+    table.rest(measures(found).map(row), limit);
     table
 }
 
@@ -302,12 +278,10 @@ fn of_hindsight(hindsight: &Hindsight) -> String {
         (hindsight.withdrawn, "withdrawn"),
         (hindsight.restored, "listed again"),
     ];
-    let kinds = kinds.into_iter().filter(|(count, _)| *count > 0);
-    let kinds: Vec<String> = kinds.map(|(count, what)| format!("{} {what}", group_digits(count))).collect();
     let mut text = format!(
         "rewritten {} once part of the return was known:\n          {}\n          {} agree with it, {} would by luck; p {} by date\n",
         count_of(hindsight.rewrites, "signal", "signals"),
-        kinds.join(", "),
+        listed(&kinds).unwrap_or_default(),
         percent(share),
         percent(luck),
         hindsight.test.map_or_else(none, |test| p_value(test.p)),
@@ -334,6 +308,10 @@ fn of_gone(gone: &Gone) -> String {
         in_percent(value),
         in_percent(excess)
     )
+}
+
+fn cost(measure: &Measure) -> String {
+    measure.break_even.map_or_else(none, |cost| format!("{} bp", round(10_000.0 * cost, 0)))
 }
 
 fn none() -> String {

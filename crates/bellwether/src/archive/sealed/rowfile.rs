@@ -54,7 +54,7 @@ impl Rowfile {
     }
 
     pub(in crate::archive) fn write(&mut self, batch: Result<RecordBatch, ArrowError>) -> Result<()> {
-        let batch = batch.map_err(|error| FileError::Encode { path: self.path.clone(), source: error.into() })?;
+        let batch = batch.map_err(|error| FileError::encode(&self.path, error))?;
         self.add(&batch.into())
     }
 

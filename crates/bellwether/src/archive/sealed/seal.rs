@@ -273,8 +273,7 @@ impl Seal {
         match head.layout.as_u64() {
             Some(layout) if layout == u64::from(LAYOUT) => {}
             Some(layout) => {
-                let bellwether = head.bellwether.as_str().map(ToOwned::to_owned);
-                return Err(FileError::Layout { path: folder.to_owned(), layout, known: LAYOUT, bellwether }.into());
+                return Err(FileError::layout(folder, layout, LAYOUT, head.bellwether.as_str()));
             }
             None => return Err(damaged("it has no `layout`".into())),
         }

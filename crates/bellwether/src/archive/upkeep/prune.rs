@@ -126,7 +126,7 @@ pub(crate) fn prune(plan: &Pruning) -> Result<()> {
         let removed = remove::check(&from)
             .and_then(|()| file::move_aside(&from, &aside))
             .and_then(|()| remove::folder(&aside))
-            .map_err(|source| FileError::Remove { path: from, source }.into());
+            .map_err(FileError::remove(&from));
         first = first.and(removed);
     }
     first

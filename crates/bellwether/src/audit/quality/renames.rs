@@ -27,26 +27,8 @@ use crate::time::MICROS_PER_DAY;
 /// The signals of a week.
 const WEEK: usize = 5;
 
-/// The weeks that are kept of each ticker.
-const WEEKS: usize = 4;
-
-/// A week has at least so many different signals.
-const FEWEST_VALUES: usize = 3;
-
 /// The other ticker goes on for more than so many days: some sessions late is not an end.
 const LATE: i64 = 7 * MICROS_PER_DAY;
-
-/// The fewest dates that two tickers must share.
-const FEWEST_SHARED: u64 = 20;
-
-/// The share of them with the same signal, since a vendor also rewrites its past.
-const LEAST_EQUAL: f64 = 0.9;
-
-/// The most successors of a ticker that are compared with it.
-const MOST_SUCCESSORS: usize = 3;
-
-/// Pairs of tickers that are compared at once.
-const AT_ONCE: usize = 1_000;
 
 /// A ticker that ends where another goes on with the same history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -117,153 +99,111 @@ fn hash_of(pair: Pair, week: &[StandingSignal]) -> Option<u64> {
     let distinct: HashSet<_> = week.iter().map(|(_, signal, confidence)| (signal, confidence)).collect();
     let mut hasher = DefaultHasher::new();
     (pair.0.as_str(), pair.1.as_str(), week).hash(&mut hasher);
-    (distinct.len() >= FEWEST_VALUES).then(|| hasher.finish())
+    (distinct.len() >= 3).then(|| hasher.finish())
 }
 
-/// The end of a ticker: its last date, the number of signals of its longest series, and the last weeks of that series, each
-/// by its last date and its hash.
-type End = (i64, usize, Vec<(i64, u64)>);
+/// By ticker: its last date, the number of signals of its longest series, and the last weeks of that series, each by its last
+/// date and its hash.
+pub(super) type Ends = HashMap<Ticker, (i64, usize, Vec<(i64, u64)>)>;
 
-/// The ends of all tickers.
-#[derive(Debug, Default)]
-pub(super) struct Ends(HashMap<Ticker, End>);
-
-impl Ends {
-    /// Takes the end of a series.
-    pub(super) fn add(&mut self, subject: &Subject, history: &History, observed: &ObservedColumns<'_>) {
-        let Some((pair, signals)) = signals(subject, history, observed) else { return };
-        let Some((last, ..)) = signals.last() else { return };
-        let (end, longest, weeks) = self.0.entry(history.key.ticker.clone()).or_insert((*last, 0, Vec::new()));
-        *end = (*last).max(*end);
-        if signals.len() > *longest {
-            *longest = signals.len();
-            let whole = signals.rchunks_exact(WEEK).take(WEEKS);
-            *weeks = whole.filter_map(|week| Some((week.last()?.0, hash_of(pair, week)?))).collect();
-        }
-    }
-
-    /// Takes the ends of other tickers.
-    pub(super) fn merge(&mut self, other: Self) {
-        self.0.extend(other.0);
-    }
-
-    /// The tickers that ended before the others.
-    pub(super) fn early_ends(self) -> Ended {
-        let newest = self.0.values().map(|(end, ..)| *end).max().unwrap_or_default();
-        let mut ended = Ended::default();
-        for (ticker, (end, _, weeks)) in self.0 {
-            if end + LATE < newest {
-                for (date, hash) in weeks {
-                    ended.weeks.entry(date).or_default().push((hash, ended.tickers.len()));
-                }
-                ended.tickers.push((ticker, end));
-            }
-        }
-        ended
+/// Takes the end of a series.
+pub(super) fn add_end(ends: &mut Ends, subject: &Subject, history: &History, observed: &ObservedColumns<'_>) {
+    let Some((pair, signals)) = signals(subject, history, observed) else { return };
+    let Some((last, ..)) = signals.last() else { return };
+    let (end, longest, weeks) = ends.entry(history.key.ticker.clone()).or_insert((*last, 0, Vec::new()));
+    *end = (*last).max(*end);
+    if signals.len() > *longest {
+        *longest = signals.len();
+        let whole = signals.rchunks_exact(WEEK).take(4);
+        *weeks = whole.filter_map(|week| Some((week.last()?.0, hash_of(pair, week)?))).collect();
     }
 }
 
-/// The tickers that ended before the others.
-#[derive(Debug, Default)]
-pub(super) struct Ended {
-    /// Each with its last date.
-    tickers: Vec<(Ticker, i64)>,
-    /// By last date, the hashes of their last weeks, with the indices of the tickers.
-    weeks: HashMap<i64, Vec<(u64, usize)>>,
-}
+/// The last weeks of the tickers that ended before the others: by their last date and their hash, each ticker with its end.
+pub(super) type LastWeeks = HashMap<i64, HashMap<u64, Vec<(Ticker, i64)>>>;
 
-/// By the index of a ticker that ended, those with a week of its series.
-#[derive(Debug, Default)]
-pub(super) struct Candidates(HashMap<usize, BTreeSet<(Ticker, Pair)>>);
-
-impl Candidates {
-    fn add(&mut self, ended: usize, successor: (Ticker, Pair)) {
-        let all = self.0.entry(ended).or_default();
-        all.insert(successor);
-        if all.len() > MOST_SUCCESSORS {
-            all.pop_last();
+/// The last weeks of the tickers that ended before the others.
+pub(super) fn last_weeks(ends: Ends) -> LastWeeks {
+    let newest = ends.values().map(|(end, ..)| *end).max().unwrap_or_default();
+    let mut all = LastWeeks::new();
+    for (ticker, (end, _, weeks)) in ends.into_iter().filter(|(_, (end, ..))| end + LATE < newest) {
+        for (date, hash) in weeks {
+            all.entry(date).or_default().entry(hash).or_default().push((ticker.clone(), end));
         }
     }
-
-    /// Takes those of other tickers.
-    pub(super) fn merge(&mut self, other: Self) {
-        for (ended, successors) in other.0 {
-            successors.into_iter().for_each(|successor| self.add(ended, successor));
-        }
-    }
+    all
 }
 
-impl Ended {
-    /// Looks for the weeks of these tickers in the series of another that goes on.
-    pub(super) fn look(
-        &self,
-        subject: &Subject,
-        history: &History,
-        observed: &ObservedColumns<'_>,
-        found: &mut Candidates,
-    ) {
-        if self.weeks.is_empty() {
-            return;
-        }
-        let Some((pair, signals)) = signals(subject, history, observed) else { return };
-        let Some((last, ..)) = signals.last() else { return };
-        for week in signals.windows(WEEK) {
-            let Some(weeks) = self.weeks.get(&week[WEEK - 1].0) else { continue };
-            let Some(hash) = hash_of(pair, week) else { continue };
-            for (_, ended) in weeks.iter().filter(|(other, _)| *other == hash) {
-                let (ticker, end) = &self.tickers[*ended];
-                if end + LATE < *last && *ticker != history.key.ticker {
-                    found.add(*ended, (history.key.ticker.clone(), pair));
-                }
+/// Tickers that ended, each with one that has a week of its series.
+pub(super) type Candidates = BTreeSet<(Ticker, (Ticker, Pair))>;
+
+/// Looks for the last weeks of others in a series that goes on.
+pub(super) fn look(
+    last_weeks: &LastWeeks,
+    subject: &Subject,
+    history: &History,
+    observed: &ObservedColumns<'_>,
+    found: &mut Candidates,
+) {
+    if last_weeks.is_empty() {
+        return;
+    }
+    let Some((pair, signals)) = signals(subject, history, observed) else { return };
+    let Some((last, ..)) = signals.last() else { return };
+    for week in signals.windows(WEEK) {
+        let Some(of_date) = last_weeks.get(&week[WEEK - 1].0) else { continue };
+        for (ticker, end) in hash_of(pair, week).and_then(|hash| of_date.get(&hash)).into_iter().flatten() {
+            if end + LATE < *last && *ticker != history.key.ticker {
+                found.insert((ticker.clone(), (history.key.ticker.clone(), pair)));
             }
         }
     }
+}
 
-    /// The candidates whose histories are the same, in ticker order.
-    pub(super) fn compare(&self, candidates: Candidates, subject: &Subject) -> Result<Vec<Rename>> {
-        let mut pairs = Vec::new();
-        for (ended, successors) in candidates.0 {
-            pairs.extend(successors.into_iter().map(|successor| (self.tickers[ended].0.clone(), successor)));
+/// The candidates whose histories are the same, in ticker order.
+pub(super) fn compare(candidates: &Candidates, subject: &Subject) -> Result<Vec<Rename>> {
+    let mut pairs: Vec<&(Ticker, (Ticker, Pair))> = Vec::new();
+    for candidate in candidates {
+        if pairs.iter().rev().take_while(|(ticker, _)| *ticker == candidate.0).count() < 3 {
+            pairs.push(candidate);
         }
-        pairs.sort_unstable();
-        let mut renames = Vec::new();
-        for pairs in pairs.chunks(AT_ONCE) {
-            let both = |(ticker, (successor, pair)): &(Ticker, (Ticker, Pair))| {
-                [ticker, successor].map(|ticker| (ticker.clone(), *pair))
-            };
-            let wanted: HashSet<(Ticker, Pair)> = pairs.iter().flat_map(both).collect();
-            let mut series = HashMap::new();
-            let read = |piece: StoredObservations| {
-                let histories = piece.histories()?;
-                let observed = ObservedColumns::of(&histories);
-                let mut found = Vec::new();
-                for history in histories.series.iter().filter(|history| subject.has(&history.key)) {
-                    if let (Some(period), Some(regime)) = (history.key.period, history.key.regime)
-                        && let key = (history.key.ticker.clone(), (period, regime))
-                        && wanted.contains(&key)
-                    {
-                        found.extend(signals(subject, history, &observed).map(|(_, signals)| (key, signals)));
-                    }
-                }
-                Ok(found)
-            };
-            in_order(
-                || subject.view().observations(Table::Signals),
-                read,
-                |found| {
-                    series.extend(found);
-                    Ok(())
-                },
-            )?;
-            for (ticker, (successor, pair)) in pairs {
-                let signals = |ticker: &Ticker| series.get(&(ticker.clone(), *pair));
-                if let (Some(old), Some(new)) = (signals(ticker), signals(successor)) {
-                    renames.extend(rename(subject, [ticker, successor], *pair, [old, new]));
+    }
+    if pairs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let both =
+        |(ticker, (successor, pair)): &&(Ticker, (Ticker, Pair))| [(ticker.clone(), *pair), (successor.clone(), *pair)];
+    let wanted: HashSet<(Ticker, Pair)> = pairs.iter().flat_map(both).collect();
+    let mut series = HashMap::new();
+    in_order(
+        || subject.view.observations(Table::Signals),
+        |piece: StoredObservations| {
+            let histories = piece.histories()?;
+            let observed = ObservedColumns::new(&histories);
+            let mut found = Vec::new();
+            for history in histories.series.iter().filter(|history| subject.has(&history.key)) {
+                let pair = history.key.period.zip(history.key.regime);
+                if let Some(key) =
+                    pair.map(|pair| (history.key.ticker.clone(), pair)).filter(|key| wanted.contains(key))
+                {
+                    found.extend(signals(subject, history, &observed).map(|(_, signals)| (key, signals)));
                 }
             }
+            Ok(found)
+        },
+        |found| {
+            series.extend(found);
+            Ok(())
+        },
+    )?;
+    let mut renames = Vec::new();
+    for (ticker, (successor, pair)) in pairs {
+        let signals = |ticker: &Ticker| series.get(&(ticker.clone(), *pair));
+        if let (Some(old), Some(new)) = (signals(ticker), signals(successor)) {
+            renames.extend(rename(subject, [ticker, successor], *pair, [old, new]));
         }
-        Ok(renames)
     }
+    Ok(renames)
 }
 
 /// Two tickers with the same history of a pair, if it is the same.
@@ -281,7 +221,8 @@ fn rename(
             equal += u64::from(*other == signal);
         }
     }
-    if overlap < FEWEST_SHARED || (equal as f64) < LEAST_EQUAL * overlap as f64 {
+    // A vendor also rewrites its past.
+    if overlap < 20 || (equal as f64) < 0.9 * overlap as f64 {
         return None;
     }
     Some(Rename {
@@ -293,6 +234,6 @@ fn rename(
         begins: day(new.first()?.0),
         overlap,
         equal,
-        id: subject.identity().shared_id(ticker, successor).map(str::to_owned),
+        id: subject.identity.shared_id(ticker, successor).map(str::to_owned),
     })
 }

@@ -1,6 +1,6 @@
 //! What is measured of a pair, by date and over all dates.
 
-use bellwether_statistics::calibration::{BandPoint, Bin, Calibration};
+use bellwether_statistics::calibration::Bin;
 use bellwether_statistics::{Interval, MeanTest, Refusal};
 use chrono::NaiveDate;
 use schemars::JsonSchema;
@@ -116,32 +116,6 @@ pub struct ReliabilityPoint {
     /// Where that would be in 95 % of the cases if confidences were probabilities: the consistency band.
     #[serde(flatten)]
     pub band: Interval,
-}
-
-impl Reliability {
-    pub(super) fn of(found: &Calibration, dates: u64) -> Self {
-        let point = |band: BandPoint| {
-            let level = found.levels.partition_point(|level| level.forecast < band.forecast);
-            let frequency = found.levels[level].calibrated;
-            ReliabilityPoint { confidence: band.forecast, frequency, band: band.interval }
-        };
-        let points = found.consistency_band().into_iter().map(point).collect();
-        Self { dates, signals: found.observations, points }
-    }
-}
-
-impl ConfidenceMeasure {
-    pub(super) fn of(found: &Calibration, reliability: Reliability) -> Self {
-        Self {
-            signals: found.observations,
-            brier: found.brier,
-            miscalibration: found.miscalibration,
-            discrimination: found.discrimination,
-            uncertainty: found.uncertainty,
-            deciles: found.deciles(),
-            reliability,
-        }
-    }
 }
 
 /// The rank correlation of a date.

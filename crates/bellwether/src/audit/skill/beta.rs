@@ -20,7 +20,7 @@ pub(super) struct Betas {
 
 impl Betas {
     /// Those of some names, by their numbers.
-    pub(super) fn of(prices: &Prices, names: &BTreeSet<u16>) -> Self {
+    pub(super) fn new(prices: &Prices, names: &BTreeSet<u16>) -> Self {
         let (sessions, tickers) = (prices.sessions().len(), prices.tickers().len());
         let daily = |ticker: u16, session: usize| prices.between(ticker, session - 1, session);
         let mut market = vec![(0.0, 0.0); sessions];

@@ -7,30 +7,21 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::AddAssign;
 
-use arrow::array::Array;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::SkillRules;
-use crate::archive::{Groups, Histories, History};
+use crate::archive::{Histories, History};
 use crate::audit::observed::ObservedColumns;
+use crate::audit::revisions::{CoveredDates, CoveredSpan};
 use crate::audit::subject::Subject;
 use crate::freshness::fresh_until;
 use crate::interface::{Period, Regime, Signal, Ticker};
+use crate::plan::DatasetPlan;
 use crate::prices::horizon::{DatedEntries, Exits, first_after};
 use crate::prices::{Day, Prices, TickerPrices};
 use crate::tables::SeriesKey;
 use crate::time::MICROS_PER_DAY;
-
-/// Seen when it was published: while its date was fresh, or by an answer that came soon after one without it.
-const PUBLISHED: u16 = 1;
-/// No longer listed.
-const WITHDRAWN: u16 = 1 << 1;
-/// Added after earlier answers had covered its date without it.
-const ADDED: u16 = 1 << 2;
-/// Its return ends with the last close of its name.
-const ENDED: u16 = 1 << 3;
 
 /// A signal with a complete return.
 #[derive(Clone, Copy, Debug)]
@@ -45,20 +36,15 @@ pub(super) struct Cell {
     pub(super) day: u16,
     /// The session of its entry.
     pub(super) entry: u16,
-    marks: u16,
+    /// Whether it was seen when it was published: while its date was fresh, or by an answer that came soon after one without it.
+    pub(super) is_published: bool,
+    /// Whether it was added after earlier answers had covered its date without it.
+    pub(super) is_added: bool,
 }
 
 impl Cell {
-    pub(super) fn is_published(&self) -> bool {
-        self.marks & PUBLISHED != 0
-    }
-
     pub(super) fn is_withdrawn(&self) -> bool {
-        self.marks & WITHDRAWN != 0
-    }
-
-    pub(super) fn is_added(&self) -> bool {
-        self.marks & ADDED != 0
+        self.latest.is_nan()
     }
 
     pub(super) fn is_altered(&self) -> bool {
@@ -71,7 +57,7 @@ impl Cell {
 
     #[cfg(test)]
     pub(super) fn of_test(ticker: u16, day: u16, entry: u16) -> Self {
-        Self { first: 0.5, latest: 0.5, ticker, day, entry, marks: PUBLISHED }
+        Self { first: 0.5, latest: 0.5, ticker, day, entry, is_published: true, is_added: false }
     }
 }
 
@@ -216,8 +202,7 @@ impl PairCells {
     /// Adds a signal, with its scores over time and the session of its exit.
     fn push(&mut self, cell: Cell, timeline: &[(i64, Option<f64>)], sessions: &[Day], exit: usize) {
         self.counts.measured += 1;
-        self.counts.measured_live += u64::from(cell.is_published());
-        self.counts.ended += u64::from(cell.marks & ENDED != 0);
+        self.counts.measured_live += u64::from(cell.is_published);
         self.cells.push(cell);
         if timeline.len() > 1 {
             let Cell { ticker, day, entry, .. } = cell;
@@ -235,9 +220,9 @@ impl PairCells {
         (sessions, exit): (&[Day], usize),
     ) {
         let (first, latest) = (timeline[0].1.expect("a score"), timeline[timeline.len() - 1].1);
-        let marks = PUBLISHED + if latest.is_none() { WITHDRAWN } else { 0 };
         let latest = latest.unwrap_or(f64::NAN);
-        self.push(Cell { first, latest, ticker, day, entry, marks }, timeline, sessions, exit);
+        let cell = Cell { first, latest, ticker, day, entry, is_published: true, is_added: false };
+        self.push(cell, timeline, sessions, exit);
     }
 
     /// Sorts by date and ticker.
@@ -280,7 +265,7 @@ impl AllCells {
 
     /// The first day with a published signal, from the first session on.
     pub(super) fn first_published(&self) -> Option<u16> {
-        let published = self.pairs.iter().flat_map(|pair| &pair.cells).filter(|cell| cell.is_published());
+        let published = self.pairs.iter().flat_map(|pair| &pair.cells).filter(|cell| cell.is_published);
         published.map(|cell| cell.day).min()
     }
 
@@ -308,56 +293,6 @@ impl AllCells {
 pub(super) fn pair(period: Period, regime: Regime) -> usize {
     let regime = Regime::ALL.iter().position(|other| *other == regime).unwrap_or_default();
     period.index() * Regime::ALL.len() + regime
-}
-
-/// What the answers to a series covered, each with what those before it did: when it was seen, the oldest and the newest date,
-/// and when the newest was first seen.
-struct Answers(Vec<[i64; 4]>);
-
-impl Answers {
-    fn of(groups: &Groups, observed: &ObservedColumns<'_>) -> Self {
-        let mut seen: Vec<[i64; 4]> = Vec::new();
-        for row in groups.iter().flat_map(|group| group.rows().clone()) {
-            if observed.is_withdrawn(row) || observed.dates.is_null(row) {
-                continue;
-            }
-            let (date, at) = (observed.dates.value(row), observed.seen.value(row));
-            match seen.last_mut() {
-                // Rows of one answer usually come together.
-                Some(last) if last[0] == at => (last[1], last[2]) = (last[1].min(date), last[2].max(date)),
-                _ => seen.push([at, date, date, at]),
-            }
-        }
-        seen.sort_unstable();
-        let mut all: Vec<[i64; 4]> = Vec::new();
-        for mut answer in seen {
-            if let Some(last) = all.last() {
-                answer[1] = answer[1].min(last[1]);
-                if last[2] >= answer[2] {
-                    (answer[2], answer[3]) = (last[2], last[3]);
-                }
-                if last[0] == answer[0] {
-                    all.pop();
-                }
-            }
-            all.push(answer);
-        }
-        Self(all)
-    }
-
-    /// The last answer before an instant.
-    fn before(&self, seen: i64) -> Option<&[i64; 4]> {
-        self.0[..self.0.partition_point(|answer| answer[0] < seen)].last()
-    }
-
-    /// Whether an answer before an instant covered a date: it had both an earlier and a later date, or the same date once that
-    /// day was over.
-    fn covered(&self, date: i64, seen: i64) -> bool {
-        let day = |micros: i64| micros.div_euclid(MICROS_PER_DAY);
-        self.before(seen).is_some_and(|[_, oldest, newest, newest_seen]| {
-            *oldest < date && (date < *newest || (date == *newest && day(*newest_seen) > day(date)))
-        })
-    }
 }
 
 /// A value of a cell of a day: when it was seen, which cell, and its score; none if it is withdrawn, or says neither buy nor
@@ -392,7 +327,8 @@ pub(super) struct Intake<'a> {
     pub(super) prices: &'a Prices,
     pub(super) exits: &'a Exits,
     pub(super) entries: &'a DatedEntries,
-    pub(super) rules: &'a SkillRules,
+    pub(super) plan: &'a DatasetPlan,
+    pub(super) lag: u32,
     /// The series that are no longer listed, and since when that is known.
     pub(super) gone: &'a HashMap<SeriesKey, i64>,
     /// What the latest values are compared with: those that were known at an instant, or else those first published.
@@ -402,7 +338,7 @@ pub(super) struct Intake<'a> {
 /// A series while its days are added.
 struct Series<'a> {
     period: Period,
-    answers: Answers,
+    answers: CoveredDates,
     prices: TickerPrices<'a>,
     found: PairCells,
     /// Whether the last signals were sells, as published and today.
@@ -413,7 +349,7 @@ impl Intake<'_> {
     /// The signals of some histories.
     pub(super) fn cells(&self, histories: &Histories) -> AllCells {
         let mut all = AllCells::new();
-        let observed = ObservedColumns::of(histories);
+        let observed = ObservedColumns::new(histories);
         for history in histories.series.iter().filter(|history| self.subject.has(&history.key)) {
             if let (Some(period), Some(regime)) = (history.key.period, history.key.regime) {
                 self.add_series(history, &observed, (period, regime), &mut all);
@@ -426,7 +362,7 @@ impl Intake<'_> {
         let ticker = &history.key.ticker;
         let mut series = Series {
             period: of.0,
-            answers: Answers::of(&history.groups, observed),
+            answers: CoveredDates::new(&history.groups, observed),
             prices: self.prices.of_ticker(ticker),
             found: PairCells::default(),
             last: [None; 2],
@@ -435,7 +371,7 @@ impl Intake<'_> {
         let mut of_day = i64::MIN;
         let (mut said, mut dates): (Vec<Said>, Vec<[i64; 2]>) = (Vec::new(), Vec::new());
         for rows in history.groups.cells() {
-            let Some(date) = observed.naive_date(rows.start, self.rules.dates) else { continue };
+            let Some(date) = observed.naive_date(rows.start, self.plan.dates) else { continue };
             if !self.subject.has_date(observed, rows.start) || !self.subject.has_member(ticker, date) {
                 continue;
             }
@@ -480,13 +416,13 @@ impl Intake<'_> {
         let (first_seen, mut first) = (timeline[0].0, timeline[0].1.expect("a score"));
         let latest = timeline.last().and_then(|(_, score)| *score);
         let is_live = first_seen <= self.fresh_until(date);
-        let is_added = answers.covered(stored, first_seen);
+        let is_added = answers.covers(stored, first_seen);
         // An answer that ended before its date came a day or more earlier, but so shortly that it was published in between.
-        let is_late = |[seen, _, newest, _]: &[i64; 4]| {
+        let is_late = answers.before(first_seen).is_some_and(|CoveredSpan { seen, newest, .. }| {
             let is_day_before = seen.div_euclid(MICROS_PER_DAY) < first_seen.div_euclid(MICROS_PER_DAY);
             stored >= *newest && is_day_before && first_seen <= self.fresh_until(*seen)
-        };
-        let is_late = !is_live && !is_added && answers.before(first_seen).is_some_and(is_late);
+        });
+        let is_late = !is_live && !is_added && is_late;
         let is_published = is_live || is_late;
         found.counts.live += u64::from(is_live);
         found.counts.late += u64::from(is_late);
@@ -504,13 +440,13 @@ impl Intake<'_> {
         };
         let seen_day = Day::try_from(first_seen.div_euclid(MICROS_PER_DAY)).unwrap_or(Day::MAX);
         // One that is dated ahead is not entered before the close of its date, or with a lag the one after it.
-        let before = seen_day.max(day as Day - Day::from(self.rules.lag == 0));
+        let before = seen_day.max(day as Day - Day::from(self.lag == 0));
         let entry = if is_published { first_after(sessions, before) } else { self.entries.entry(day as Day) };
         let Some(exit) = self.exits.exit(*period, entry) else {
             found.counts.incomplete += 1;
             if is_published {
-                let entered = sessions.get(entry).copied().unwrap_or_else(|| self.rules.sessions.nth_after(before, 1));
-                let end = crate::prices::horizon::end_day(*period, entered, &self.rules.sessions);
+                let entered = sessions.get(entry).copied().unwrap_or_else(|| self.plan.sessions.nth_after(before, 1));
+                let end = crate::prices::horizon::end_day(*period, entered, &self.plan.sessions);
                 all.next_end = Some(all.next_end.map_or(end, |known| known.min(end)));
             }
             return;
@@ -533,16 +469,16 @@ impl Intake<'_> {
             first = known.or(latest).expect("it is not new, or listed");
         }
         found.counts.across_names += u64::from(prices.is_under_another(day as Day, exit));
-        let marks = [(is_published, PUBLISHED), (latest.is_none(), WITHDRAWN), (is_new, ADDED), (end < exit, ENDED)];
-        let marks = marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| mark).sum();
+        found.counts.ended += u64::from(end < exit);
         let latest = latest.unwrap_or(f64::NAN);
-        let cell = Cell { first, latest, ticker: number, day: offset, entry: entry as u16, marks };
+        let cell =
+            Cell { first, latest, ticker: number, day: offset, entry: entry as u16, is_published, is_added: is_new };
         let timeline = if self.from.is_none() { &timeline[..] } else { &[] };
         found.push(cell, timeline, sessions, exit);
     }
 
     fn fresh_until(&self, date: i64) -> i64 {
-        fresh_until(date, self.rules.live_within, &self.rules.sessions)
+        fresh_until(date, self.plan.live_within, &self.plan.sessions)
     }
 }
 

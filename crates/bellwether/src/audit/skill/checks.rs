@@ -19,36 +19,8 @@ const NAMED: usize = 5;
 /// The factors by which splits and mistaken units change a close, up or down; any above ten counts as well.
 const FACTORS: [f64; 7] = [2.0, 3.0, 4.0, 5.0, 10.0, 100.0, 1000.0];
 
-/// How near a move is to a factor: a session's own return comes on top.
-const NEAR: f64 = 1.08;
-
-/// Closes on either side of one that is wrong differ by less than this.
-const ALIKE: f64 = 1.25;
-
-/// How many days the prices may end before the newest signal.
-const MAX_BEHIND: Day = 14;
-
-/// The fewest closes by which a name is judged to be a day off.
-const MIN_DATED: usize = 10;
-
 /// The fewest names that are judged together.
 const MIN_NAMES: usize = 10;
-
-/// The fewest sessions on which the order of closes is judged.
-const MIN_ORDERED: usize = 60;
-
-/// The fewest names and sessions for which it is strange that the names do not move together, and how little that is.
-const MIN_TOGETHER: (usize, usize) = (30, 250);
-const TOGETHER: f64 = 0.02;
-
-/// The share of names that repeat their close on a session that was filled from the one before.
-const REPEATED: f64 = 0.95;
-
-/// The fewest sessions on which a close is repeated to the end.
-const MIN_RUN: i32 = 20;
-
-/// No close in logarithms is larger.
-const MAX_LOGARITHM: f64 = 12.0;
 
 /// A ticker of a file and its closes by session; not a number where there is none.
 struct Name<'a> {
@@ -96,7 +68,7 @@ fn range(prices: &Prices, signals: &BTreeSet<Ticker>, newest: Option<Day>) -> Ve
         warnings.push(format!("{count} of {all} with signals {have} no price: {}", listed(&unpriced)));
     }
     if let (Some(last), Some(newest)) = (prices.sessions().last(), newest)
-        && newest - last > MAX_BEHIND
+        && newest - last > 14
     {
         warnings.push(format!(
             "the prices end on {}, {} before the newest signal ({}): what follows is not measured, though its horizon may be over",
@@ -123,7 +95,7 @@ fn trading_days(
         let days = || name.closes.iter().zip(&open).filter(|(close, _)| !close.is_nan()).map(|(_, open)| open);
         let closed = [0, 1, 2].map(|shift| days().filter(|open| !open[shift]).count());
         let is_better = |shift: usize| closed[shift] * 4 < closed[0];
-        let is_off = days().count() >= MIN_DATED && closed[0] * 10 >= days().count();
+        let is_off = days().count() >= 10 && closed[0] * 10 >= days().count();
         match [1, 2].map(is_better) {
             [true, _] if is_off => a_day_off[0].push(name.ticker.to_string()),
             [_, true] if is_off => a_day_off[1].push(name.ticker.to_string()),
@@ -192,8 +164,8 @@ fn factors(names: &[Name<'_>], sessions: &[Day]) -> Result<Vec<String>> {
             all[session] += 1;
             let Some(change) = change_by_factor(close / before) else { continue };
             let text = format!("{} {change} on {}", name.ticker, date(sessions[session]));
-            let is_back = |(_, [_, next]): &(usize, [f64; 2])| (1.0 / ALIKE..ALIKE).contains(&(next / before));
-            // The way back is the same mistake.
+            let is_back = |(_, [_, next]): &(usize, [f64; 2])| (1.0 / 1.25..1.25).contains(&(next / before));
+            // The way back is the same mistake: the closes on either side differ by little.
             if let Some((next, _)) = steps.next_if(is_back) {
                 all[next] += 1;
                 single.push(text);
@@ -227,7 +199,8 @@ fn factors(names: &[Name<'_>], sessions: &[Day]) -> Result<Vec<String>> {
 /// How a close changes if it does so by the factor of a split or of a mistaken unit.
 fn change_by_factor(ratio: f64) -> Option<String> {
     let size = ratio.max(1.0 / ratio);
-    let near = FACTORS.into_iter().find(|factor| size / factor < NEAR && factor / size < NEAR);
+    // A session's own return comes on top.
+    let near = FACTORS.into_iter().find(|factor| size / factor < 1.08 && factor / size < 1.08);
     let factor = near.or((size > 10.0).then(|| size.round()))?;
     Some(if ratio > 1.0 { format!("rises to {factor} times") } else { format!("falls to 1/{factor}") })
 }
@@ -249,7 +222,7 @@ fn repeats(names: &[Name<'_>], sessions: &[Day], trades: &impl Fn(Day) -> bool) 
         }
         // By chance, as often as it repeated its close before that.
         let chance = f64::from(repeats_before + 1) / f64::from(steps_before + 2);
-        if run >= MIN_RUN && chance.powi(run) < 1e-6 {
+        if run >= 20 && chance.powi(run) < 1e-6 {
             frozen.push(format!("{} since {}", name.ticker, date(sessions[last_change])));
         }
     }
@@ -272,7 +245,7 @@ fn repeats(names: &[Name<'_>], sessions: &[Day], trades: &impl Fn(Day) -> bool) 
     // Names that do not trade on their own account are never so many at once.
     let is_filled = |(session, share): &&(usize, f64)| {
         let deviation = (usual * (1.0 - usual) / f64::from(counts[*session][0])).sqrt();
-        *share >= REPEATED && share - usual > 6.0 * deviation
+        *share >= 0.95 && share - usual > 6.0 * deviation
     };
     let filled: Vec<usize> = shares.iter().filter(is_filled).map(|(session, _)| *session).collect();
     if let Some(first) = filled.first() {
@@ -297,7 +270,7 @@ fn order(names: &[Name<'_>], sessions: &[Day]) -> Result<Vec<String>> {
         let closes: Vec<f64> = name.closes.iter().copied().filter(|close| !close.is_nan()).collect();
         let typical =
             |lag: usize| median(closes.iter().zip(&closes[lag..]).map(|(one, other)| (other / one).ln().abs()));
-        if closes.len() >= MIN_ORDERED && typical(1) > 0.0 {
+        if closes.len() >= 60 && typical(1) > 0.0 {
             judged += 1;
             unordered += usize::from(typical(20) < 1.3 * typical(1));
         }
@@ -318,8 +291,9 @@ fn order(names: &[Name<'_>], sessions: &[Day]) -> Result<Vec<String>> {
         pairs += all * (all - 1.0);
         together += net * net - all;
     }
-    let is_enough = names.len() >= MIN_TOGETHER.0 && sessions.len() >= MIN_TOGETHER.1 && pairs > 0.0;
-    if !is_enough || together / pairs > TOGETHER {
+    // With few names or sessions, it is not strange that they do not move together.
+    let is_enough = names.len() >= 30 && sessions.len() >= 250 && pairs > 0.0;
+    if !is_enough || together / pairs > 0.02 {
         return Ok(Vec::new());
     }
     Ok(vec![format!(
@@ -343,7 +317,8 @@ fn logarithms(names: &[Name<'_>]) -> Option<String> {
         (level.is_finite() && change.is_finite()).then_some((level, change))
     };
     let points: Vec<(f64, f64)> = names.iter().filter_map(point).collect();
-    if highest > MAX_LOGARITHM || points.len() < MIN_NAMES {
+    // No close in logarithms is larger.
+    if highest > 12.0 || points.len() < MIN_NAMES {
         return None;
     }
     // A line through both, in logarithms: its slope is 1 if changes grow with the level, and 0 if they do not.

@@ -17,9 +17,8 @@ struct DayVotes {
     agree: u64,
     /// Those that agree less those that would by luck.
     net: f64,
-    /// Published signals of the date, and those that the return agrees with.
-    live: u64,
-    live_hits: u64,
+    /// The published signals of the date that the return agrees with.
+    live: Share,
 }
 
 /// Votes of a pair, or of all.
@@ -36,10 +35,9 @@ impl HindsightCounts {
     /// Adds the votes of a date.
     pub(super) fn add(&mut self, of: &DateFrame<'_>, votes: &[Vote], measuring: &Measuring<'_>) {
         let day = self.by_day.entry(of.day).or_default();
-        let center = Center::of(&of.returns);
-        for (cell, value) in of.cells.iter().zip(&of.returns).filter(|(cell, _)| cell.is_published()) {
-            day.live += 1;
-            day.live_hits += u64::from(center.agrees(is_sell(cell.first), *value) == Some(true));
+        let center = Center::new(&of.returns);
+        for (cell, value) in of.cells.iter().zip(&of.returns).filter(|(cell, _)| cell.is_published) {
+            day.live += Share::new([center.agrees(is_sell(cell.first), *value) == Some(true)]);
         }
         // The parts of the returns up to a session, and how many of those of buys and of sells go up.
         let mut parts: BTreeMap<(u16, u16), (Center, [Share; 2])> = BTreeMap::new();
@@ -49,11 +47,11 @@ impl HindsightCounts {
             let (center, rising) = parts.entry((cell.entry, vote.known)).or_insert_with(|| {
                 let value = |ticker: u16| measuring.value(ticker, cell.entry, vote.known);
                 let values: Vec<f64> = of.cells.iter().map(|cell| value(cell.ticker)).collect();
-                let center = Center::of(&values);
+                let center = Center::new(&values);
                 let mut rising = [Share::default(); 2];
                 for (cell, value) in of.cells.iter().zip(values).filter(|(_, value)| !value.is_nan()) {
                     if let Some(is_up) = center.agrees(false, value) {
-                        rising[usize::from(is_sell(cell.first))] += Share::of([is_up]);
+                        rising[usize::from(is_sell(cell.first))] += Share::new([is_up]);
                     }
                 }
                 (center, rising)
@@ -94,7 +92,6 @@ impl HindsightCounts {
             sum.agree += votes.agree;
             sum.net += votes.net;
             sum.live += votes.live;
-            sum.live_hits += votes.live_hits;
         }
         other.windows.iter().for_each(|(day, window)| self.add_window(*day, window.clone()));
         let (sum, counts) = (&mut self.counts, &other.counts);
@@ -116,12 +113,12 @@ impl HindsightCounts {
             agree += votes.agree;
             net += votes.net;
             if self.since.is_some_and(|since| *day >= since) {
-                live += Share { hits: votes.live_hits, of: votes.live };
+                live += votes.live;
             }
         }
         let share = Share { hits: agree, of: rewrites }.rate();
         let nets = self.by_day.values().map(|votes| votes.net).collect();
-        let series = OverlappingSeries::new(nets, Windows::of(self.windows.values().cloned()));
+        let series = OverlappingSeries::new(nets, Windows::new(self.windows.values().cloned()));
         Hindsight {
             rewrites,
             agree,

@@ -8,7 +8,8 @@ use chrono::Datelike;
 
 use super::answer::{
     ConfidenceMeasure, DateCorrelation, DateReturns, FeatureMeasure, Gone, LagMeasure, Measure, NewsMeasure,
-    RankMeasure, Reliability, Rewritten, SectorMeasure, SeriesMeasure, Side, SideMeasure, State, YearMeasure,
+    RankMeasure, Reliability, ReliabilityPoint, Rewritten, SectorMeasure, SeriesMeasure, Side, SideMeasure, State,
+    YearMeasure,
 };
 use super::beta::Betas;
 use super::cells::{Cell, PairCells, is_sell};
@@ -23,9 +24,6 @@ const MIN_NAMES: usize = 5;
 
 /// The number of lags.
 const LAGS: usize = 5;
-
-/// The most signals behind a consistency band, which is drawn from hundreds of resamples.
-const MAX_BAND_SIGNALS: usize = 5_000;
 
 /// A pair as it was measured.
 pub(super) struct MeasuredPair {
@@ -67,7 +65,7 @@ pub(super) struct DateFrame<'a> {
 impl DateFrame<'_> {
     /// Scores of the signals that are taken; not a number for the others.
     fn scores(&self, score: impl Fn(&Cell) -> Option<f64>) -> Ranks {
-        Ranks::of(self.cells.iter().map(|cell| score(cell).unwrap_or(f64::NAN)).collect())
+        Ranks::new(self.cells.iter().map(|cell| score(cell).unwrap_or(f64::NAN)).collect())
     }
 
     /// The entries of the signals that have a number.
@@ -96,21 +94,21 @@ impl Measuring<'_> {
     /// Measures the signals of a pair.
     pub(super) fn measure(&self, pair: (Period, Regime), mut of_pair: PairCells) -> MeasuredPair {
         of_pair.sort();
-        let mut tallies = State::ALL.map(|state| Tally::of(state, self));
+        let mut tallies = State::ALL.map(|state| Tally::new(state, self));
         let at_news = self.news.filter(|news| news.is_measured_at(pair));
         let mut features: Vec<[FeatureTally; 3]> = at_news
             .map_or(&[][..], |news| &news.features)
             .iter()
-            .map(|_| State::ALL.map(|state| (RankTally::of(state, self), Series::default())))
+            .map(|_| State::ALL.map(|state| (RankTally::new(state, self), Series::default())))
             .collect();
         let (mut rewritten, mut gone) = (RewrittenSums::default(), GoneSums::default());
         let mut hindsight = HindsightCounts::default();
         let mut votes = of_pair.votes.as_slice();
         for cells in of_pair.cells.chunk_by(|one, next| one.day == next.day) {
             let date = self.date_frame(pair.0, cells);
-            let published = date.scores(|cell| cell.is_published().then_some(cell.first));
+            let published = date.scores(|cell| cell.is_published.then_some(cell.first));
             let today = date.scores(|cell| Some(cell.latest));
-            let left = date.scores(|cell| cell.is_published().then_some(cell.latest));
+            let left = date.scores(|cell| cell.is_published.then_some(cell.latest));
             let news = self.news.map(|news| news.of_date(pair, cells));
             let [news_published, news_today] = news.as_ref().map_or([&[][..]; 2], |news| news.groups());
             tallies[0].add(&published, &date, news_published, pair.0, self);
@@ -120,11 +118,11 @@ impl Measuring<'_> {
                 let Some(news) = &news else { continue };
                 let [of_first, of_latest] = news.values(feature);
                 let without = |values: &[f64], other: &[f64]| -> Ranks {
-                    Ranks::of(values.iter().zip(other).map(|(value, other)| value + 0.0 * other).collect())
+                    Ranks::new(values.iter().zip(other).map(|(value, other)| value + 0.0 * other).collect())
                 };
                 let changed = [without(&of_first, &of_latest), without(&of_latest, &of_first)];
                 for (tally, values, given) in [(first, of_first, &published), (latest, of_latest, &today)] {
-                    let values = Ranks::of(values);
+                    let values = Ranks::new(values);
                     if values.count() > 0 {
                         tally.0.add(&values, &date, date.entries(given));
                         let partial = values.partial_correlation(&date.by_lag[0], given);
@@ -168,7 +166,7 @@ impl Measuring<'_> {
                 *begin = self.exits.exit(period, from);
                 self.exits.held(self.prices, cell.ticker, from, (*begin)?).map(|(value, _)| value)
             });
-            Ranks::of(values.map(|value| value.unwrap_or(f64::NAN)).collect())
+            Ranks::new(values.map(|value| value.unwrap_or(f64::NAN)).collect())
         });
         DateFrame {
             day: self.prices.sessions()[0] + Day::from(cells[0].day),
@@ -177,7 +175,7 @@ impl Measuring<'_> {
             returns: by_lag[0].values().to_vec(),
             by_lag,
             sectors: cells.iter().map(|cell| self.sectors.1[usize::from(cell.ticker)]).collect(),
-            betas: Ranks::of(cells.iter().map(|cell| self.betas.beta(cell.ticker, cell.entry)).collect()),
+            betas: Ranks::new(cells.iter().map(|cell| self.betas.beta(cell.ticker, cell.entry)).collect()),
         }
     }
 
@@ -189,7 +187,7 @@ impl Measuring<'_> {
 
     /// The windows of the returns of some dates, some horizons after their entry.
     fn windows(&self, period: Period, lag: usize, dates: impl Iterator<Item = EntrySpan>) -> Windows {
-        Windows::of(dates.map(|entries| entries.window(self.exits, period, lag)))
+        Windows::new(dates.map(|entries| entries.window(self.exits, period, lag)))
     }
 
     fn series(&self, series: &Series, period: Period, lag: usize) -> SeriesMeasure {
@@ -223,7 +221,7 @@ struct RankTally {
 }
 
 impl RankTally {
-    fn of(state: State, measuring: &Measuring<'_>) -> Self {
+    fn new(state: State, measuring: &Measuring<'_>) -> Self {
         let sectors = measuring.sectors.0.len();
         let by_sector = vec![Series::default(); if sectors > 1 && state != State::Difference { sectors } else { 0 }];
         let (within_sectors, given_beta) = Default::default();
@@ -329,7 +327,7 @@ fn less_means(values: &[f64], is_taken: &[bool], groups: &[usize], count: usize)
         (sum, cases) if is_known(index) && cases > 1 => ((values[index] - sum / f64::from(cases)) * 1e9).round(),
         _ => f64::NAN,
     };
-    Ranks::of((0..values.len()).map(less_mean).collect())
+    Ranks::new((0..values.len()).map(less_mean).collect())
 }
 
 /// The measure of the signals of a state while dates are added.
@@ -351,10 +349,10 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(state: State, measuring: &Measuring<'_>) -> Self {
+    fn new(state: State, measuring: &Measuring<'_>) -> Self {
         let windows = measuring.news.map_or(0, |news| news.windows.len());
         Self {
-            ranks: RankTally::of(state, measuring),
+            ranks: RankTally::new(state, measuring),
             returns: Vec::new(),
             begins: Vec::new(),
             confidences: Vec::new(),
@@ -403,8 +401,8 @@ impl Tally {
     fn add_returns(&mut self, scores: &Ranks, fifths: &[usize], date: &DateFrame<'_>) {
         let taken = || (0..fifths.len()).filter(|index| fifths[*index] < 5);
         let returns: Vec<f64> = taken().map(|index| date.returns[index]).collect();
-        let center = Center::of(&returns);
-        let sizes = Ranks::of(scores.values().iter().map(|score| score.abs()).collect()).fifths();
+        let center = Center::new(&returns);
+        let sizes = Ranks::new(scores.values().iter().map(|score| score.abs()).collect()).fifths();
         let surest = taken().map(|index| sizes[index]).max().unwrap_or_default();
         let is_any_surer = taken().any(|index| sizes[index] < surest);
         let [mut buys, mut sells, mut confident] = [Side::default(); 3];
@@ -477,18 +475,31 @@ impl Tally {
 
     /// Confidences as probabilities, for returns over some windows.
     fn confidence(&self, windows: &Windows) -> Option<ConfidenceMeasure> {
-        let all = Calibration::of(&self.confidences, &self.hits)?;
-        // One date a window, or fewer.
+        let all = Calibration::new(&self.confidences, &self.hits)?;
+        // One date a window, or fewer: a band is drawn from hundreds of resamples.
         let signals = self.hits.len().div_ceil(windows.horizon().get());
         let (mut confidences, mut hits, mut dates) = (Vec::new(), Vec::new(), 0);
-        for index in windows.apart().iter().step_by(signals.div_ceil(MAX_BAND_SIGNALS).max(1)) {
+        for index in windows.apart().iter().step_by(signals.div_ceil(5_000).max(1)) {
             let rows = self.begins[*index]..self.begins.get(index + 1).copied().unwrap_or(self.hits.len());
             confidences.extend_from_slice(&self.confidences[rows.clone()]);
             hits.extend_from_slice(&self.hits[rows]);
             dates += 1;
         }
-        let apart = Calibration::of(&confidences, &hits)?;
-        Some(ConfidenceMeasure::of(&all, Reliability::of(&apart, dates)))
+        let apart = Calibration::new(&confidences, &hits)?;
+        let points = apart.consistency_band().into_iter().map(|point| ReliabilityPoint {
+            confidence: point.forecast,
+            frequency: point.calibrated,
+            band: point.interval,
+        });
+        Some(ConfidenceMeasure {
+            signals: all.observations,
+            brier: all.brier,
+            miscalibration: all.miscalibration,
+            discrimination: all.discrimination,
+            uncertainty: all.uncertainty,
+            deciles: all.deciles(),
+            reliability: Reliability { dates, signals: apart.observations, points: points.collect() },
+        })
     }
 }
 
@@ -503,7 +514,7 @@ pub(super) struct Center {
 
 impl Center {
     /// Of some returns; those that are not a number do not count.
-    pub(super) fn of(returns: &[f64]) -> Self {
+    pub(super) fn new(returns: &[f64]) -> Self {
         let mut sorted: Vec<f64> = returns.iter().copied().filter(|value| !value.is_nan()).collect();
         sorted.sort_unstable_by(f64::total_cmp);
         let count = sorted.len();
@@ -559,9 +570,9 @@ impl RewrittenSums {
         for cell in date.cells {
             has_altered |= cell.is_altered();
             has_removed |= cell.is_withdrawn();
-            has_added |= cell.is_added();
+            has_added |= cell.is_added;
             let counts = &mut self.counts;
-            match (cell.is_added(), cell.is_withdrawn(), cell.is_altered()) {
+            match (cell.is_added, cell.is_withdrawn(), cell.is_altered()) {
                 (true, is_removed, _) => counts.added += u64::from(!is_removed),
                 (_, true, _) => counts.removed += 1,
                 (.., is_altered) => {
@@ -578,9 +589,9 @@ impl RewrittenSums {
         let latest = |cell: &Cell| if cell.is_withdrawn() { cell.first } else { cell.latest };
         // Where nothing changed, today is what was seen first.
         let has_changed = has_altered || has_removed || has_added;
-        let base = if has_changed { correlation(&|cell| !cell.is_added(), &|cell| cell.first) } else { today };
-        let altered = if has_altered { correlation(&|cell| !cell.is_added(), &latest) } else { base };
-        let is_left = |cell: &Cell| !cell.is_added() && !cell.is_withdrawn();
+        let base = if has_changed { correlation(&|cell| !cell.is_added, &|cell| cell.first) } else { today };
+        let altered = if has_altered { correlation(&|cell| !cell.is_added, &latest) } else { base };
+        let is_left = |cell: &Cell| !cell.is_added && !cell.is_withdrawn();
         let removed = if has_removed { correlation(&is_left, &|cell| cell.first) } else { base };
         let added = if has_added { correlation(&|_| true, &|cell| cell.first) } else { base };
         for (variant, of) in self.variants.iter_mut().zip([base, altered, removed, added, today]) {

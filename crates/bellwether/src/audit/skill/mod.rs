@@ -36,21 +36,20 @@ use bellwether_statistics::MeanTest;
 use bellwether_statistics::multiple::{benjamini_hochberg, effective_number, expected_best, holm};
 use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use super::row_builder::RowQueue;
+use super::row_builder::RowWriter;
 use super::subject::Subject;
 use crate::archive::StoredObservations;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interface::{Period, Regime, Ticker};
-use crate::plan::{DatasetPlan, DayCount, NaiveRule};
+use crate::plan::{DatasetPlan, DayCount};
 use crate::prices::horizon::{DatedEntries, Exits};
 use crate::prices::{self, Day, PriceSummary, Prices, date};
 use crate::process::in_order::in_order;
-use crate::sessions::Sessions;
 use crate::tables::{SeriesKey, Table};
 use crate::text::human::{count_of, group_digits, percent};
-use crate::time::{as_record, to_record};
+use crate::time::as_record;
 
 pub use answer::{
     ConfidenceMeasure, DateCorrelation, DateReturns, FeatureMeasure, FeatureSkill, Gone, Hindsight, LagMeasure,
@@ -66,31 +65,17 @@ use hindsight::HindsightCounts;
 use measure::{MeasuredPair, Measuring};
 use news::SignalNews;
 
-/// The share of signals without a price above which nothing is measured unless it is asked for.
-const MOST_UNPRICED: f64 = 0.2;
-
-/// What is measured.
+/// What is measured, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct SkillInput<'a> {
     /// The name of the dataset.
     pub(crate) dataset: &'a str,
     /// Its signals.
     pub(crate) subject: &'a Subject,
-    /// Its plan, which has the features of the news.
+    /// Its plan, which has its dates, its trading days and the features of the news.
     pub(crate) plan: &'a DatasetPlan,
     /// The prices.
     pub(crate) prices: &'a Prices,
-}
-
-/// How signals are measured.
-#[derive(Clone, Debug)]
-pub(crate) struct SkillRules {
-    /// The rule that makes dates naive.
-    pub(crate) dates: NaiveRule,
-    /// How long after its date a live cell was first seen at the latest.
-    pub(crate) live_within: DayCount,
-    /// The trading days in which that is counted.
-    pub(crate) sessions: Sessions,
     /// The sessions from the date of a backfilled cell to its entry.
     pub(crate) lag: u32,
     /// What to do if many signals have no price.
@@ -118,7 +103,7 @@ pub struct Skill {
     #[schemars(with = "String")]
     pub as_of: DateTime<Utc>,
     /// The instant that `rewritten` compares with; none if it compares with what was first published.
-    #[serde(serialize_with = "optional_record")]
+    #[serde(serialize_with = "as_record::serialize_if_any")]
     #[schemars(with = "Option<String>")]
     pub from: Option<DateTime<Utc>>,
     /// The prices.
@@ -150,13 +135,6 @@ pub struct Skill {
     pub gone: Gone,
     /// The hindsight test over all pairs.
     pub hindsight: Hindsight,
-}
-
-fn optional_record<S: Serializer>(
-    instant: &Option<DateTime<Utc>>,
-    serializer: S,
-) -> std::result::Result<S::Ok, S::Error> {
-    instant.map(to_record).serialize(serializer)
 }
 
 /// A day on which signals have no price.
@@ -225,39 +203,35 @@ impl Best {
 
 /// Measures signals, and delivers a row for each date, pair and state, and for each group of them, in the columns of
 /// [`schema`].
-pub(crate) fn skill(
-    input: SkillInput<'_>,
-    rules: &SkillRules,
-    mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
-) -> Result<Skill> {
-    let SkillInput { dataset, subject, plan, prices } = input;
-    let (exits, entries) = (&Exits::of(prices), &DatedEntries::of(prices.sessions(), rules.lag));
+pub(crate) fn skill(input: SkillInput<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Skill> {
+    let SkillInput { dataset, subject, plan, prices, lag, when_missing, from } = input;
+    let (exits, entries) = (&Exits::new(prices), &DatedEntries::new(prices.sessions(), lag));
     let (gone, delisted) = no_longer_listed(subject, prices)?;
     let cells_since = |from: Option<DateTime<Utc>>| {
-        let intake = Intake { subject, prices, exits, entries, rules, gone: &gone, from };
+        let intake = Intake { subject, prices, exits, entries, plan, lag, gone: &gone, from };
         let mut all = AllCells::new();
         let cells_of = |piece: StoredObservations| Ok(intake.cells(&piece.histories()?));
         let add = |cells| {
             all.add(cells);
             Ok(())
         };
-        in_order(|| subject.view().observations(Table::Signals), cells_of, add)?;
+        in_order(|| subject.view.observations(Table::Signals), cells_of, add)?;
         Ok::<_, Error>(all)
     };
     let all = cells_since(None)?;
     let mut signals = SignalCounts::default();
     all.pairs.iter().for_each(|pair| signals += pair.counts);
-    let newest = all.newest.map(|day| day.min(prices::number(subject.view().as_of().date_naive())));
-    let warnings = checks::check(prices, &rules.sessions, &all.tickers, newest)?;
+    let newest = all.newest.map(|day| day.min(prices::number(subject.view.as_of().date_naive())));
+    let warnings = checks::check(prices, &plan.sessions, &all.tickers, newest)?;
     let worst_day = worst_day(&all, prices);
-    if rules.when_missing == WhenMissing::Refuse {
+    if when_missing == WhenMissing::Refuse {
         refuse_unpriced(&all, &signals, worst_day, prices)?;
     }
     let measured_from = all.next_end.filter(|_| signals.measured_live == 0).map(date);
     let first_published = all.first_published().map(|day| prices.sessions()[0] + Day::from(day));
-    let news = SignalNews::of(subject, plan, prices, (all.largest_pairs(), first_published))?;
+    let news = SignalNews::read(subject, plan, prices, (all.largest_pairs(), first_published))?;
     let names: BTreeSet<u16> = all.pairs.iter().flat_map(|pair| &pair.cells).map(|cell| cell.ticker).collect();
-    let (betas, sectors) = (&Betas::of(prices, &names), &sectors(subject, prices));
+    let (betas, sectors) = (&Betas::new(prices, &names), &sectors(subject, prices));
     let measuring = Measuring { prices, exits, betas, sectors, delisted: &delisted, news: news.as_ref() };
     let (mut pairs, mut features, hindsight) = measure_pairs(measuring, all)?;
     let mut best = Vec::new();
@@ -274,25 +248,21 @@ pub(crate) fn skill(
         });
         best.extend(judge_together(of_features.collect(), state));
     }
-    if let Some(from) = rules.from {
+    if let Some(from) = from {
         compare_vintages(Measuring { news: None, ..measuring }, cells_since(Some(from))?, &mut pairs)?;
     }
-    let mut queue = RowQueue::default();
-    for pair in &pairs {
-        queue.add(rows::of_pair(pair)?, &mut deliver)?;
-    }
-    for feature in &features {
-        queue.add(rows::of_feature(feature)?, &mut deliver)?;
-    }
-    queue.flush(deliver)?;
+    let mut writer = RowWriter::new(&schema(), deliver);
+    pairs.iter().try_for_each(|pair| rows::write_pair(pair, &mut writer))?;
+    features.iter().try_for_each(|feature| rows::write_feature(feature, &mut writer))?;
+    writer.flush()?;
     let mut found = Skill {
         dataset: dataset.to_owned(),
-        as_of: subject.view().as_of(),
-        from: rules.from,
+        as_of: subject.view.as_of(),
+        from,
         prices: prices.summary.clone(),
         warnings,
-        live_within: rules.live_within,
-        lag_sessions: rules.lag,
+        live_within: plan.live_within,
+        lag_sessions: lag,
         verdict: Vec::new(),
         witnessed: signals.witnessed_share(),
         signals,
@@ -311,7 +281,7 @@ pub(crate) fn skill(
 /// The series that are no longer listed, each with when that was seen, and the numbers among the prices of the names of which
 /// nothing is.
 fn no_longer_listed(subject: &Subject, prices: &Prices) -> Result<(HashMap<SeriesKey, i64>, HashSet<u16>)> {
-    let watched = subject.scope().map(|scope| subject.view().watched_series(scope)).transpose()?.unwrap_or_default();
+    let watched = subject.scope().map(|scope| subject.view.watched_series(scope)).transpose()?.unwrap_or_default();
     let listed = watched.iter().filter(|(_, watch)| watch.is_listed);
     let listed: HashSet<&Ticker> = listed.map(|(key, _)| &key.ticker).collect();
     let numbers = prices.tickers().into_iter().zip(0_u16..);
@@ -319,9 +289,9 @@ fn no_longer_listed(subject: &Subject, prices: &Prices) -> Result<(HashMap<Serie
     let is_gone = |ticker: &Ticker| told.contains(ticker) && !listed.contains(ticker);
     let delisted = numbers.filter(|(ticker, _)| is_gone(ticker)).map(|(_, number)| number).collect();
     // What goes on under another ticker is not gone.
-    let by_id: HashMap<_, _> = subject.identity().ids().collect();
+    let by_id: HashMap<_, _> = subject.identity.ids().collect();
     let goes_on = |key: &SeriesKey| {
-        let others = subject.identity().ids_of(&key.ticker).filter_map(|id| by_id.get(id)).flatten();
+        let others = subject.identity.ids_of(&key.ticker).filter_map(|id| by_id.get(id)).flatten();
         let keys = others.map(|other| SeriesKey { ticker: Ticker::clone(other), ..key.clone() });
         keys.into_iter().any(|other| watched.get(&other).is_some_and(|watch| watch.is_listed))
     };
@@ -420,7 +390,7 @@ fn worst_day(all: &AllCells, prices: &Prices) -> Option<WorstDay> {
 
 fn refuse_unpriced(all: &AllCells, counts: &SignalCounts, worst: Option<WorstDay>, prices: &Prices) -> Result<()> {
     let signals = counts.measured + counts.without_price;
-    if counts.without_price as f64 <= MOST_UNPRICED * signals as f64 {
+    if counts.without_price as f64 <= 0.2 * signals as f64 {
         return Ok(());
     }
     let of_day = |worst: WorstDay| format!("{} with {} of {}", worst.day, worst.without_price, worst.signals);

@@ -5,17 +5,19 @@
 //! counts from the first session after the day, in UTC, on which its run was sealed: a run that was interrupted may be sealed
 //! after its signals are entered.
 //!
-//! Nearly all signals of a ticker and day share their news, whatever their period and regime, so it is held once.
+//! Nearly all signals of a ticker and day share their news, whatever their period and regime, so its numbers are held once.
 
+use std::fmt::Debug;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use arrow::array::{Array, AsArray};
+use arrow::array::{Array, AsArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
 
 use super::cells::{Cell, pair};
 use crate::archive::Scope;
 use crate::audit::subject::Subject;
-use crate::columns::{Column, Rows};
+use crate::columns::Column;
 use crate::dataset::{self, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Ticker};
@@ -28,9 +30,6 @@ use crate::time::MICROS_PER_DAY;
 pub(super) const GROUPS: [&str; 5] = ["0", "1-2", "3-9", "10+", "unknown"];
 
 const UNKNOWN: usize = GROUPS.len() - 1;
-
-/// Every pair of a ticker and day, but those that have an entry of their own.
-const OTHERS: u16 = u16::MAX;
 
 /// The news of all signals.
 pub(super) struct SignalNews {
@@ -56,7 +55,7 @@ pub(super) struct DateNews<'a> {
 impl SignalNews {
     /// The news of a subject's signals. What was published is read from the first day with a published signal on; none has any
     /// without one. `None` if the dataset has no news.
-    pub(super) fn of(
+    pub(super) fn read(
         subject: &Subject,
         plan: &DatasetPlan,
         prices: &Prices,
@@ -80,7 +79,7 @@ impl SignalNews {
             return Ok(None);
         }
         let today = KnownNews::read(subject, scope, &plan.of_features(Vintage::Latest), &columns, prices)?;
-        let mut published = KnownNews::with(columns.len());
+        let mut published = KnownNews { by_day: Vec::new(), columns: vec![Vec::new(); columns.len()] };
         if let Some(day) = first_published {
             let since = Filter { from: Some(date(day)), ..Filter::default() };
             let scope = Scope { filter: scope.filter.clone().and(since.clone()), ..scope.clone() };
@@ -100,7 +99,7 @@ impl SignalNews {
     pub(super) fn of_date(&self, of: (Period, Regime), cells: &[Cell]) -> DateNews<'_> {
         let pair = pair(of.0, of.1) as u16;
         let rows = [
-            self.published.rows(pair, cells, |cell, ready| cell.is_published() && ready <= cell.entry),
+            self.published.rows(pair, cells, |cell, ready| cell.is_published && ready <= cell.entry),
             self.today.rows(pair, cells, |cell, _| !cell.is_withdrawn()),
         ];
         let groups = |known: &KnownNews, rows: &[Option<u32>]| -> Vec<Vec<usize>> {
@@ -143,7 +142,7 @@ fn group(articles: f64) -> usize {
 
 /// The news of the signals of one vintage.
 struct KnownNews {
-    /// By days from the first session, in the order of tickers; those of single pairs before those of the others.
+    /// By days from the first session, in the order of tickers and pairs.
     by_day: Vec<Vec<NewsEntry>>,
     /// The features that are measured, then the articles in each window, by row; not a number if it is null.
     columns: Vec<Vec<f64>>,
@@ -159,13 +158,8 @@ struct NewsEntry {
 }
 
 impl KnownNews {
-    /// No news, in some columns.
-    fn with(columns: usize) -> Self {
-        Self { by_day: Vec::new(), columns: vec![Vec::new(); columns] }
-    }
-
     fn read(subject: &Subject, scope: &Scope, plan: &DatasetPlan, names: &[String], prices: &Prices) -> Result<Self> {
-        let view = subject.view();
+        let view = &subject.view;
         let past = plan.needs_past().then(|| view.past(scope, plan)).transpose()?;
         let seals = past.clone().filter(|_| plan.vintage == Vintage::First);
         let sessions = prices.sessions();
@@ -173,142 +167,82 @@ impl KnownNews {
             let sealed = seals.as_ref().map_or(i64::MIN, |past| past.seal_time(seen)).div_euclid(MICROS_PER_DAY);
             u16::try_from(first_after(sessions, Day::try_from(sealed).unwrap_or(Day::MIN))).unwrap_or(u16::MAX)
         };
-        let mut known = Self::with(names.len());
-        let mut reading = Reading { names, prices, ready, last: None };
-        dataset::build(
-            DatasetInput {
-                slabs: || view.slabs(scope, plan.vintage),
-                names: SeriesNames::default(),
-                past,
-                prices: None,
-                stop: view.archive().stop(),
-            },
-            plan,
-            // In the order of tickers, so that nothing is sorted in files.
-            PathBuf::new(),
-            |rows| {
-                reading.add(&rows, &mut known);
-                Ok(())
-            },
-        )?;
-        let order = |entry: &NewsEntry| (entry.ticker, entry.pair);
-        known.by_day.iter_mut().for_each(|entries| entries.sort_unstable_by_key(order));
+        let mut known = Self { by_day: Vec::new(), columns: vec![Vec::new(); names.len()] };
+        let mut ticker: Option<Ticker> = None;
+        let input = DatasetInput {
+            slabs: || view.slabs(scope, plan.vintage),
+            names: SeriesNames::default(),
+            past,
+            prices: None,
+            stop: view.archive().stop(),
+        };
+        // In the order of tickers, so that nothing is sorted in files.
+        dataset::build(input, plan, PathBuf::new(), |rows| {
+            let column = |name: &str| rows.column(name).expect("the plan has the columns of signals and features");
+            let (tickers, dates, seen) = (column("ticker"), column("date"), rows.column("first_observed_at"));
+            let (symbols, moments) = (tickers.values().as_string::<i32>(), instants(dates));
+            let (periods, regimes) = (column("period"), column("regime"));
+            let (all_periods, all_regimes) = (choices::<Period>(periods), choices::<Regime>(regimes));
+            let features: Vec<&Column> = names.iter().map(|name| column(name)).collect();
+            let mut changes = tickers.boundaries() | dates.boundaries();
+            features.iter().for_each(|feature| changes = &changes | feature.boundaries());
+            for (start, end) in changes.runs() {
+                let symbol = symbols.value(tickers.index(start));
+                if ticker.as_ref().is_none_or(|last| last.as_str() != symbol) {
+                    ticker = symbol.parse().ok();
+                }
+                let day = moments.value(dates.index(start)).div_euclid(MICROS_PER_DAY);
+                let number = ticker.as_ref().and_then(|ticker| prices.of_ticker(ticker).number(day as Day));
+                let (Some(ticker), Ok(day)) = (number, u16::try_from(day - i64::from(sessions[0]))) else { continue };
+                let row = known.columns.first().map_or(0, Vec::len) as u32;
+                known.columns.iter_mut().zip(&features).for_each(|(values, of)| values.push(number_at(of, start)));
+                let day = usize::from(day);
+                known.by_day.resize_with(known.by_day.len().max(day + 1), Vec::new);
+                for index in start..end {
+                    let (period, regime) = (code(periods, index), code(regimes, index));
+                    let pair = pair(all_periods[period], all_regimes[regime]) as u16;
+                    let ready = seen.map_or(0, |seen| ready(instants(seen).value(seen.index(index))));
+                    known.by_day[day].push(NewsEntry { ticker, pair, ready, row });
+                }
+            }
+            Ok(())
+        })?;
+        // Of several signals of a series on a day, the one that was seen first counts; without that, the first one.
+        for entries in &mut known.by_day {
+            entries.sort_by_key(|entry| (entry.ticker, entry.pair, entry.ready));
+            entries.dedup_by_key(|entry| (entry.ticker, entry.pair));
+        }
         Ok(known)
     }
 
     /// The row of each cell of a date that is taken, by the cell and the first session at whose close it was known.
     fn rows(&self, pair: u16, cells: &[Cell], is_taken: impl Fn(&Cell, u16) -> bool) -> Vec<Option<u32>> {
         let day = cells.first().map_or(0, |cell| usize::from(cell.day));
-        let mut rest = self.by_day.get(day).map_or(&[][..], Vec::as_slice);
+        let of_day = self.by_day.get(day).map_or(&[][..], Vec::as_slice);
         let row = |cell: &Cell| {
-            let ticker = cell.ticker;
-            let before = rest.iter().take_while(|entry| entry.ticker < ticker).count();
-            rest = &rest[before..];
-            let mut of_ticker = rest.iter().take_while(|entry| entry.ticker == ticker);
-            let entry = of_ticker.find(|entry| entry.pair == pair || entry.pair == OTHERS)?;
-            is_taken(cell, entry.ready).then_some(entry.row)
+            let index = of_day.binary_search_by_key(&(cell.ticker, pair), |entry| (entry.ticker, entry.pair)).ok()?;
+            is_taken(cell, of_day[index].ready).then_some(of_day[index].row)
         };
         cells.iter().map(row).collect()
     }
 }
 
-/// Takes the rows of a dataset.
-struct Reading<'a, Ready> {
-    names: &'a [String],
-    prices: &'a Prices,
-    /// The first session after the run was sealed that first saw a signal at an instant.
-    ready: Ready,
-    /// The ticker of the row before.
-    last: Option<Ticker>,
+/// The values of a column of a closed set, by their codes.
+fn choices<T: FromStr<Err: Debug>>(column: &Column) -> Vec<T> {
+    let values = column.values().as_dictionary::<Int8Type>().values().as_string::<i32>();
+    values.iter().flatten().map(|text| text.parse().expect("signals have a period and a regime")).collect()
 }
 
-impl<Ready: Fn(i64) -> u16> Reading<'_, Ready> {
-    fn add(&mut self, rows: &Rows, known: &mut KnownNews) {
-        let column = |name: &str| rows.column(name).expect("the plan has the columns of signals and features");
-        let (tickers, dates) = (column("ticker"), column("date"));
-        let names = tickers.values().as_string::<i32>();
-        let moments = dates.values().as_primitive::<TimestampMicrosecondType>();
-        let features: Vec<&Column> = self.names.iter().map(|name| column(name)).collect();
-        let seen = rows.column("first_observed_at");
-        let mut changes = tickers.boundaries() | dates.boundaries();
-        features.iter().for_each(|feature| changes = &changes | feature.boundaries());
-        let runs: Vec<(usize, usize)> = changes.runs().collect();
-        let of_row =
-            |row: usize| (names.value(tickers.index(row)), moments.value(dates.index(row)).div_euclid(MICROS_PER_DAY));
-        let pairs = PairColumns { periods: column("period"), regimes: column("regime") };
-        for of_day in runs.chunk_by(|one, next| of_row(one.0) == of_row(next.0)) {
-            let (name, day) = of_row(of_day[0].0);
-            let Some(ticker) = self.number(name, day as Day) else { continue };
-            let Ok(day) = u16::try_from(day - i64::from(self.prices.sessions()[0])) else { continue };
-            let day = usize::from(day);
-            if known.by_day.len() <= day {
-                known.by_day.resize(day + 1, Vec::new());
-            }
-            // Of several signals of a series on a day, the one that was seen first counts; without that, the first one.
-            let mut chosen: Vec<NewsEntry> = Vec::new();
-            let mut pairs_seen = 0_u128;
-            for (start, end) in of_day.iter().copied() {
-                let value = known.columns.first().map_or(0, Vec::len) as u32;
-                known.columns.iter_mut().zip(&features).for_each(|(values, of)| values.push(number(of, start)));
-                // Nothing tells the rows of most days apart.
-                let end = if of_day.len() == 1 && seen.is_none() { start + 1 } else { end };
-                for row in start..end {
-                    let pair = pairs.pair(row);
-                    let ready = seen.map_or(0, |seen| (self.ready)(instant(seen, row)));
-                    let entry = NewsEntry { ticker, pair, ready, row: value };
-                    if pairs_seen & (1 << pair) == 0 {
-                        pairs_seen |= 1 << pair;
-                        chosen.push(entry);
-                    } else if let Some(known) =
-                        chosen.iter_mut().find(|known| known.pair == pair && ready < known.ready)
-                    {
-                        *known = entry;
-                    }
-                }
-            }
-            // Those that have the same news as the first one stand with it.
-            let Some(first) = chosen.first().copied() else { continue };
-            let others = chosen.iter().filter(|entry| (entry.ready, entry.row) != (first.ready, first.row));
-            known.by_day[day].push(NewsEntry { pair: OTHERS, ..first });
-            known.by_day[day].extend(others);
-        }
-    }
-
-    /// The number among the prices of what a ticker stands for on a day.
-    fn number(&mut self, name: &str, day: Day) -> Option<u16> {
-        if self.last.as_ref().is_none_or(|last| last.as_str() != name) {
-            self.last = name.parse().ok();
-        }
-        self.prices.of_ticker(self.last.as_ref()?).number(day)
-    }
+fn code(column: &Column, row: usize) -> usize {
+    column.values().as_dictionary::<Int8Type>().keys().value(column.index(row)) as usize
 }
 
-/// The columns that tell which pair a row is of.
-struct PairColumns<'a> {
-    periods: &'a Column,
-    regimes: &'a Column,
-}
-
-impl PairColumns<'_> {
-    /// The number of the pair of a row.
-    fn pair(&self, row: usize) -> u16 {
-        fn choice<T: std::str::FromStr>(column: &Column, row: usize) -> Option<T> {
-            let codes = column.values().as_dictionary::<Int8Type>();
-            let code = codes.keys().value(column.index(row));
-            codes.values().as_string::<i32>().value(code as usize).parse().ok()
-        }
-        let (period, regime) = (choice(self.periods, row), choice(self.regimes, row));
-        let (period, regime) = period.zip(regime).expect("signals have a period and a regime");
-        pair(period, regime) as u16
-    }
-}
-
-fn instant(column: &Column, row: usize) -> i64 {
-    column.values().as_primitive::<TimestampMicrosecondType>().value(column.index(row))
+fn instants(column: &Column) -> &TimestampMicrosecondArray {
+    column.values().as_primitive::<TimestampMicrosecondType>()
 }
 
 /// A value of a feature; not a number if it is null.
-fn number(column: &Column, row: usize) -> f64 {
+fn number_at(column: &Column, row: usize) -> f64 {
     let (values, index) = (column.values(), column.index(row));
     match values.data_type() {
         _ if values.is_null(index) => f64::NAN,
@@ -319,13 +253,14 @@ fn number(column: &Column, row: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{GROUPS, KnownNews, NewsEntry, OTHERS, group};
+    use super::{GROUPS, KnownNews, NewsEntry, group};
     use crate::audit::skill::cells::Cell;
 
     #[test]
     fn a_cell_has_the_news_of_its_pair_as_soon_as_its_run_was_sealed() {
         let entry = |ticker, pair, ready, row| NewsEntry { ticker, pair, ready, row };
-        let of_day = vec![entry(2, 7, 0, 10), entry(2, OTHERS, 5, 11), entry(4, 9, 0, 12), entry(6, OTHERS, 0, 13)];
+        let of_day =
+            vec![entry(2, 7, 0, 10), entry(2, 9, 5, 11), entry(4, 9, 0, 12), entry(6, 7, 0, 13), entry(6, 9, 0, 13)];
         let known = KnownNews { by_day: vec![Vec::new(), of_day], columns: Vec::new() };
         let cells =
             [(1, 9), (2, 4), (2, 5), (4, 9), (6, 0), (8, 0)].map(|(ticker, entry)| Cell::of_test(ticker, 1, entry));

@@ -9,8 +9,9 @@ use bellwether_statistics::MeanTest;
 
 use super::PairSkill;
 use super::answer::{DateCorrelation, DateReturns, FeatureSkill, Measure, RankMeasure, SeriesMeasure, Side};
-use crate::audit::row_builder::{RowBuilder, RowValue};
+use crate::audit::row_builder::{RowValue, RowWriter};
 use crate::error::Result;
+use crate::prices::Day;
 use crate::tables::date;
 use crate::time::MICROS_PER_DAY;
 
@@ -38,143 +39,144 @@ pub fn schema() -> SchemaRef {
     Arc::clone(&SCHEMA)
 }
 
-/// The number of columns that only the row of all dates has.
+/// The columns that only the rows of all dates and of groups have, and those that only the row of all dates has.
 const OF_ALL: usize = 14;
+const OF_WHOLE: usize = 5;
 
-/// The rows of a pair.
-pub(super) fn of_pair(pair: &PairSkill) -> Result<Option<RecordBatch>> {
-    let mut rows = RowBuilder::new(schema());
+/// Writes the rows of a pair.
+pub(super) fn write_pair(pair: &PairSkill, rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>) -> Result<()> {
     for measure in &pair.measures {
         let series = [pair.period.as_str(), pair.regime.as_str(), measure.state.as_str()];
-        let returns = measure.returns.iter().map(Some);
-        add(&mut rows, MeasureName { series, feature: None }, (&measure.ranks, Some(measure)), returns);
+        write(rows, (series, None), &measure.ranks, Some(measure))?;
     }
-    rows.finish()
+    Ok(())
 }
 
-/// The rows of a feature.
-pub(super) fn of_feature(feature: &FeatureSkill) -> Result<Option<RecordBatch>> {
-    let mut rows = RowBuilder::new(schema());
+/// Writes the rows of a feature.
+pub(super) fn write_feature(
+    feature: &FeatureSkill,
+    rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>,
+) -> Result<()> {
     for measure in &feature.measures {
         let series = [feature.period.as_str(), feature.regime.as_str(), measure.state.as_str()];
-        let named = MeasureName { series, feature: Some(&feature.feature) };
-        add(&mut rows, named, (&measure.ranks, None), std::iter::repeat(None));
-        measure.partial.iter().for_each(|partial| rows.push(&of_group(named, ("given", "signal"), partial)));
+        let named = (series, Some(feature.feature.as_str()));
+        write(rows, named, &measure.ranks, None)?;
+        if let Some(partial) = &measure.partial {
+            rows.push(&of_group(named, ("given", "signal"), partial))?;
+        }
     }
-    rows.finish()
+    Ok(())
 }
 
-/// What is measured.
-#[derive(Clone, Copy)]
-struct MeasureName<'a> {
-    /// The period, the regime and the state.
-    series: [&'a str; 3],
-    feature: Option<&'a str>,
-}
+/// What is measured: the period, the regime and the state; and the feature, if it is of one.
+type MeasureName<'a> = ([&'a str; 3], Option<&'a str>);
 
-impl<'a> MeasureName<'a> {
-    fn row(self) -> Vec<RowValue<'a>> {
-        let mut row = Vec::from(self.series.map(Some).map(RowValue::Text));
-        row.push(RowValue::Text(self.feature));
-        row
-    }
-}
-
-/// Adds a measure, the returns of each date with it if it is of signals.
-fn add<'a>(
-    rows: &mut RowBuilder,
+/// Writes a measure, the returns of each date with it if it is of signals.
+fn write(
+    rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>,
     named: MeasureName<'_>,
-    (ranks, signals): (&RankMeasure, Option<&Measure>),
-    returns: impl Iterator<Item = Option<&'a DateReturns>>,
-) {
-    rows.push(&of_all(named, ranks, signals));
-    for (date, returns) in ranks.by_date.iter().zip(returns) {
-        rows.push(&of_date(named, date, returns));
+    ranks: &RankMeasure,
+    signals: Option<&Measure>,
+) -> Result<()> {
+    rows.push(&of_all(named, ranks, signals))?;
+    for (index, date) in ranks.by_date.iter().enumerate() {
+        rows.push(&of_date(named, date, signals.map(|signals| &signals.returns[index])))?;
     }
+    for (by, group, measure) in groups(ranks, signals) {
+        rows.push(&of_group(named, (by, &group), measure))?;
+    }
+    Ok(())
+}
+
+/// The measures of each group, with what it is by and its name.
+fn groups<'a>(ranks: &'a RankMeasure, signals: Option<&'a Measure>) -> Vec<(&'static str, String, &'a SeriesMeasure)> {
+    let mut all = Vec::new();
+    all.extend(ranks.by_lag.iter().map(|of| ("lag", of.lag.to_string(), &of.measure)));
+    all.extend(ranks.by_year.iter().map(|of| ("year", of.year.to_string(), &of.measure)));
+    all.extend(ranks.by_sector.iter().map(|of| ("sector", of.sector.clone(), &of.measure)));
+    all.extend(ranks.within_sectors.iter().map(|of| ("within", "sectors".to_owned(), of)));
+    all.extend(ranks.given_beta.iter().map(|of| ("given", "beta".to_owned(), of)));
     let by_news = signals.map_or(&[][..], |signals| &signals.by_news);
-    let by_news = by_news.iter().map(|of| ("news", format!("{} {}", of.window, of.articles), &of.measure));
-    for (by, group, measure) in groups(ranks).chain(by_news) {
-        rows.push(&of_group(named, (by, &group), measure));
+    all.extend(by_news.iter().map(|of| ("news", format!("{} {}", of.window, of.articles), &of.measure)));
+    all
+}
+
+/// The cells up to the group.
+fn start<'a>(
+    ([period, regime, state], feature): MeasureName<'a>,
+    day: Option<Day>,
+    group: Option<(&'a str, &'a str)>,
+) -> Vec<RowValue<'a>> {
+    vec![
+        RowValue::Text(Some(period)),
+        RowValue::Text(Some(regime)),
+        RowValue::Text(Some(state)),
+        RowValue::Text(feature),
+        RowValue::Moment(day.map(|day| i64::from(day) * MICROS_PER_DAY)),
+        RowValue::Text(group.map(|(by, _)| by)),
+        RowValue::Text(group.map(|(_, group)| group)),
+    ]
+}
+
+/// Signals, hits and excess of buys, of sells and of the most confident, and the spread.
+fn of_sides<'a>(sides: Option<[Side; 3]>, spread: Option<f64>) -> Vec<RowValue<'a>> {
+    let mut cells = Vec::new();
+    for side in 0..3 {
+        let side = sides.map(|sides| sides[side]);
+        cells.push(RowValue::Count(side.map(|side| side.signals as i64)));
+        cells.push(RowValue::Count(side.map(|side| side.hits as i64)));
+        cells.push(RowValue::Real(side.and_then(|side| side.excess)));
     }
+    cells.push(RowValue::Real(spread));
+    cells
 }
 
-/// The measures by lag, year and sector.
-fn groups(measure: &RankMeasure) -> impl Iterator<Item = (&'static str, String, &SeriesMeasure)> {
-    let lags = measure.by_lag.iter().map(|lag| ("lag", lag.lag.to_string(), &lag.measure));
-    let years = measure.by_year.iter().map(|year| ("year", year.year.to_string(), &year.measure));
-    let neutral = [("within", "sectors", &measure.within_sectors), ("given", "beta", &measure.given_beta)];
-    let neutral = neutral.into_iter().filter_map(|(by, group, of)| Some((by, group.to_owned(), of.as_ref()?)));
-    let sectors = measure.by_sector.iter().map(|of| ("sector", of.sector.clone(), &of.measure));
-    lags.chain(years).chain(sectors).chain(neutral)
+/// Dates, horizon and windows; the share of positive dates; and standard error, degrees of freedom, interval and p-value.
+fn of_test<'a>(counts: [u64; 3], positive: Option<f64>, test: Option<&MeanTest>) -> Vec<RowValue<'a>> {
+    let mut cells = Vec::from(counts.map(|count| RowValue::Count(Some(count as i64))));
+    cells.push(RowValue::Real(positive));
+    cells.extend([
+        RowValue::Real(test.map(|test| test.standard_error)),
+        RowValue::Real(test.map(|test| test.degrees_of_freedom)),
+        RowValue::Real(test.map(|test| test.interval.lower)),
+        RowValue::Real(test.map(|test| test.interval.upper)),
+        RowValue::Real(test.map(|test| test.p)),
+    ]);
+    cells
 }
 
-fn of_group<'a>(named: MeasureName<'a>, (by, group): (&'a str, &'a str), measure: &SeriesMeasure) -> Vec<RowValue<'a>> {
-    let mut row = named.row();
-    row.extend([RowValue::Moment(None), RowValue::Text(Some(by)), RowValue::Text(Some(group))]);
+fn of_group<'a>(named: MeasureName<'a>, group: (&'a str, &'a str), measure: &SeriesMeasure) -> Vec<RowValue<'a>> {
+    let mut row = start(named, None, Some(group));
     row.extend([measure.names, measure.correlation, None].map(RowValue::Real));
-    row.extend(of_sides([None; 3]));
-    row.push(RowValue::Real(None));
-    row.extend([measure.dates, measure.horizon, measure.windows].map(|count| RowValue::Count(Some(count as i64))));
-    row.push(RowValue::Real(None));
-    row.extend(of_test(measure.test.as_ref()));
-    row.extend([RowValue::Real(None); OF_ALL - 3 - 6]);
+    row.extend(of_sides(None, None));
+    row.extend(of_test([measure.dates, measure.horizon, measure.windows], None, measure.test.as_ref()));
+    row.extend([RowValue::Real(None); OF_WHOLE]);
     row
 }
 
-/// Standard error, degrees of freedom, interval and p-value.
-fn of_test(test: Option<&MeanTest>) -> [RowValue<'static>; 5] {
-    let of: [fn(&MeanTest) -> f64; 5] = [
-        |test| test.standard_error,
-        |test| test.degrees_of_freedom,
-        |test| test.interval.lower,
-        |test| test.interval.upper,
-        |test| test.p,
-    ];
-    of.map(|value| RowValue::Real(test.map(value)))
-}
-
-/// Signals, hits and excess of buys, of sells and of the most confident.
-fn of_sides<'a>(sides: [Option<Side>; 3]) -> impl Iterator<Item = RowValue<'a>> {
-    sides.into_iter().flat_map(|side| {
-        let count = |of: fn(Side) -> u64| RowValue::Count(side.map(|side| of(side) as i64));
-        [count(|side| side.signals), count(|side| side.hits), RowValue::Real(side.and_then(|side| side.excess))]
-    })
-}
-
 fn of_date<'a>(named: MeasureName<'a>, date: &DateCorrelation, returns: Option<&DateReturns>) -> Vec<RowValue<'a>> {
-    let mut row = named.row();
-    row.extend([
-        RowValue::Moment(Some(i64::from(date.day) * MICROS_PER_DAY)),
-        RowValue::Text(None),
-        RowValue::Text(None),
-    ]);
+    let mut row = start(named, Some(date.day), None);
     row.extend([Some(date.names as f64), date.correlation, returns.map(|of| of.mean_return)].map(RowValue::Real));
-    let sides: [fn(&DateReturns) -> Side; 3] = [|of| of.buys, |of| of.sells, |of| of.confident];
-    row.extend(of_sides(sides.map(|side| returns.map(side))));
-    row.push(RowValue::Real(returns.and_then(|of| of.spread)));
+    let sides = returns.map(|of| [of.buys, of.sells, of.confident]);
+    row.extend(of_sides(sides, returns.and_then(|of| of.spread)));
     row.extend([RowValue::Count(None); 3]);
     row.extend([RowValue::Real(None); OF_ALL - 3]);
     row
 }
 
 fn of_all<'a>(named: MeasureName<'a>, measure: &RankMeasure, signals: Option<&Measure>) -> Vec<RowValue<'a>> {
-    let mut row = named.row();
-    row.extend([RowValue::Moment(None), RowValue::Text(None), RowValue::Text(None)]);
+    let mut row = start(named, None, None);
     row.extend([measure.names, measure.correlation, None].map(RowValue::Real));
-    let sides: [fn(&Measure) -> Side; 3] = [|of| of.buys.side, |of| of.sells.side, |of| of.confident.side];
-    row.extend(of_sides(sides.map(|side| signals.map(side))));
-    row.push(RowValue::Real(signals.and_then(|of| of.spread)));
-    row.extend([measure.dates, measure.horizon, measure.windows].map(|count| RowValue::Count(Some(count as i64))));
-    row.push(RowValue::Real(measure.positive));
-    row.extend(of_test(measure.test.as_ref()));
-    let disjoint = |value: fn(&MeanTest) -> f64| measure.disjoint.as_ref().map(value);
-    let numbers = [
-        measure.p_holm,
-        measure.p_benjamini_hochberg,
-        disjoint(|test| test.mean),
-        disjoint(|test| test.p),
-        signals.and_then(|of| of.flips),
-    ];
-    row.extend(numbers.map(RowValue::Real));
+    let sides = signals.map(|of| [of.buys.side, of.sells.side, of.confident.side]);
+    row.extend(of_sides(sides, signals.and_then(|of| of.spread)));
+    let counts = [measure.dates, measure.horizon, measure.windows];
+    row.extend(of_test(counts, measure.positive, measure.test.as_ref()));
+    row.extend([
+        RowValue::Real(measure.p_holm),
+        RowValue::Real(measure.p_benjamini_hochberg),
+        RowValue::Real(measure.disjoint.map(|test| test.mean)),
+        RowValue::Real(measure.disjoint.map(|test| test.p)),
+        RowValue::Real(signals.and_then(|of| of.flips)),
+    ]);
     row
 }

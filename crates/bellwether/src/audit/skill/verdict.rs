@@ -6,6 +6,13 @@ use super::answer::{Measure, State};
 use super::{PairSkill, Skill};
 use crate::text::human::{count_of, group_digits, percent, round};
 
+impl PairSkill {
+    /// Its measure in a state.
+    pub(crate) fn measure(&self, state: State) -> &Measure {
+        &self.measures[state as usize]
+    }
+}
+
 impl Skill {
     /// The verdict in two to four sentences: what was published and how good that was, what rewriting adds to the history of
     /// today, and what is left within sectors and after costs.
@@ -20,14 +27,14 @@ impl Skill {
 
     /// The pair with the most dates as published, or else today; none if nothing is measured.
     pub fn lead(&self) -> Option<&PairSkill> {
-        let dates = |pair: &&PairSkill| [State::Published, State::Today].map(|state| of(pair, state).ranks.dates);
+        let dates = |pair: &&PairSkill| [State::Published, State::Today].map(|state| pair.measure(state).ranks.dates);
         self.pairs.iter().rev().max_by_key(dates).filter(|pair| dates(pair) != [0, 0])
     }
 
     fn of_published(&self) -> String {
         let signals = self.signals.live + self.signals.late;
         let published = count_of(signals, "signal was", "signals were");
-        if self.pairs.iter().all(|pair| of(pair, State::Published).ranks.dates == 0) {
+        if self.pairs.iter().all(|pair| pair.measure(State::Published).ranks.dates == 0) {
             let when = match self.measured_from {
                 Some(day) if self.signals.measured_live == 0 => {
                     format!(": the first of their horizons ends on {day}")
@@ -38,9 +45,9 @@ impl Skill {
             return format!("Nothing that was published can be measured yet. {published} seen when published{when}.");
         }
         let tested: Vec<&PairSkill> =
-            self.pairs.iter().filter(|pair| of(pair, State::Published).ranks.test.is_some()).collect();
+            self.pairs.iter().filter(|pair| pair.measure(State::Published).ranks.test.is_some()).collect();
         let holds = |pair: &&&PairSkill| {
-            let ranks = &of(pair, State::Published).ranks;
+            let ranks = &pair.measure(State::Published).ranks;
             ranks.p_holm.is_some_and(|p| p <= 0.05) && ranks.correlation > Some(0.0)
         };
         let how_good = match (tested.len() as u64, tested.iter().filter(holds).count() as u64) {
@@ -82,15 +89,10 @@ impl Skill {
     }
 }
 
-/// The measure of a pair in a state.
-pub(super) fn of(pair: &PairSkill, state: State) -> &Measure {
-    pair.measures.iter().find(|measure| measure.state == state).expect("every state is measured")
-}
-
 /// How good the history of today looks beside what was published.
 fn of_today(pair: &PairSkill) -> String {
     let [published, today, difference] =
-        State::ALL.map(|state| (of(pair, state).ranks.correlation, of(pair, state).ranks.test));
+        State::ALL.map(|state| (pair.measure(state).ranks.correlation, pair.measure(state).ranks.test));
     let name = format!("{} {}", pair.period, pair.regime);
     let Some(shown) = today.0.map(|mean| with_interval(mean, today.1)) else {
         return format!("Nothing of {name} is listed today that could be measured.");
@@ -112,9 +114,9 @@ fn of_today(pair: &PairSkill) -> String {
 
 /// What is left within sectors and after costs: as published if that has a test, or else today.
 fn of_costs(pair: &PairSkill) -> String {
-    let published = of(pair, State::Published);
+    let published = pair.measure(State::Published);
     let is_published = published.ranks.test.is_some();
-    let measure = if is_published { published } else { of(pair, State::Today) };
+    let measure = if is_published { published } else { pair.measure(State::Today) };
     let within = measure.ranks.within_sectors.as_ref().and_then(|within| {
         let left = within.correlation.map(|mean| with_interval(mean, within.test))?;
         let is_left = within.test.is_some_and(|test| test.p <= 0.05 && test.mean > 0.0);

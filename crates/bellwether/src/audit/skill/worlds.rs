@@ -119,8 +119,8 @@ impl World {
         let scores = scores.into_iter().map(|of| std::array::from_fn(|number| of[order[number]])).collect();
         let sectors = ((0..SECTORS).map(|sector| sector.to_string()).collect(), sectors);
         Self {
-            exits: Exits::of(&prices),
-            betas: Betas::of(&prices, &(0..NAMES as u16).collect()),
+            exits: Exits::new(&prices),
+            betas: Betas::new(&prices, &(0..NAMES as u16).collect()),
             prices,
             sectors,
             scores,

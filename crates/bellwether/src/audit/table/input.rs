@@ -51,7 +51,7 @@ pub struct TableInput {
 
 impl TableInput {
     /// A table with the columns that a dataset has.
-    pub fn of(source: TableSource) -> Self {
+    pub fn new(source: TableSource) -> Self {
         let [ticker, date] = ["ticker", "date"].map(str::to_owned);
         Self {
             source,
@@ -106,14 +106,11 @@ pub(super) struct Rows {
     pub(super) others: Vec<String>,
 }
 
-/// The pairs of period and regime that a row without them may be of.
-pub(super) struct Pairs {
-    pub(super) periods: Vec<Period>,
-    pub(super) regimes: Vec<Regime>,
-}
+/// The periods and the regimes that a row without them may be of.
+pub(super) type Pairs<'a> = (&'a [Period], &'a [Regime]);
 
 /// Reads a table, whose columns may have the names of a dataset, and some of the features that it may have.
-pub(super) fn read(input: &TableInput, names: &ColumnNames, pairs: &Pairs, features: &[String]) -> Result<Rows> {
+pub(super) fn read(input: &TableInput, names: &ColumnNames, pairs: Pairs<'_>, features: &[String]) -> Result<Rows> {
     let (name, rows) = whole(&input.source)?;
     let reader = TableReader { name: &name, rows: &rows, names };
     let (ticker, date) = (reader.named(&input.ticker, "ticker")?, reader.named(&input.date, "date")?);
@@ -315,14 +312,14 @@ impl TableReader<'_> {
         tickers: &StringArray,
         (table, pair): (Table, [Option<usize>; 2]),
         input: &TableInput,
-        pairs: &Pairs,
+        (all_periods, all_regimes): Pairs<'_>,
     ) -> Result<Vec<Option<Arc<SeriesKey>>>> {
         let (mut period, mut regime) = (None, None);
         let [periods, regimes] = pair.map(|column| column.map(|column| self.texts(column)).transpose());
         let (periods, regimes) = (periods?, regimes?);
         if table == Table::Signals {
-            period = self.whole("period", &periods, input.period, &pairs.periods)?;
-            regime = self.whole("regime", &regimes, input.regime, &pairs.regimes)?;
+            period = self.whole("period", &periods, input.period, all_periods)?;
+            regime = self.whole("regime", &regimes, input.regime, all_regimes)?;
         }
         let text = |texts: Option<&StringArray>, row: usize| -> Option<String> {
             texts.filter(|texts| texts.is_valid(row)).map(|texts| texts.value(row).to_owned())

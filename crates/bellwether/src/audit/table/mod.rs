@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::observed::ObservedColumns;
-use super::row_builder::{RowBuilder, RowQueue, RowValue};
+use super::row_builder::{RowValue, RowWriter};
 use super::subject::{Subject, day};
 use crate::archive::{Coverage, History, StoredObservations, merge_failed};
 use crate::error::Result;
@@ -35,14 +35,11 @@ use crate::tables::{SeriesKey, Table, date, instant};
 use crate::text::human::{count_of, group_digits, portion};
 use crate::time::{MICROS_PER_DAY, as_record, to_record};
 
-use input::{ExaminedColumn, Pairs, Rows};
+use input::{ExaminedColumn, Rows};
 pub use input::{TableInput, TableSource};
 
 /// How many examples of each column are told.
 const EXAMPLES: usize = 5;
-
-/// Rows that are built at once.
-const ROWS_AT_ONCE: usize = 1 << 14;
 
 /// Whether the values of a table had been published by the time of decision.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -196,7 +193,7 @@ impl ValueKind {
     }
 
     /// The value of an observation; none if it has none.
-    fn of(self, observed: &ObservedColumns<'_>, row: usize) -> Option<f64> {
+    fn observed(self, observed: &ObservedColumns<'_>, row: usize) -> Option<f64> {
         if observed.is_withdrawn(row) {
             return None;
         }
@@ -247,19 +244,15 @@ pub(crate) fn audit_table(
     deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<TableAudit> {
     let pairs = subject.pairs().unwrap_or_default();
-    let mut periods: Vec<Period> = pairs.iter().map(|pair| pair.0).collect();
-    let mut regimes: Vec<Regime> = pairs.iter().map(|pair| pair.1).collect();
-    periods.sort_unstable();
-    periods.dedup();
-    regimes.sort_unstable();
-    regimes.dedup();
+    let periods = Vec::from_iter(BTreeSet::from_iter(pairs.iter().map(|(period, _)| *period)));
+    let regimes = Vec::from_iter(BTreeSet::from_iter(pairs.iter().map(|(_, regime)| *regime)));
     let features = plan.filter(|_| input.with_features).map(|(plan, _)| plan.features.iter()).into_iter().flatten();
     // Dates are no numbers.
     let features: Vec<String> =
         features.filter(|feature| **feature != Feature::LastDate).map(ToString::to_string).collect();
     let own = ColumnNames::default();
     let names = plan.map_or(&own, |(plan, _)| plan.written.names());
-    let rows = &input::read(input, names, &Pairs { periods, regimes }, &features)?;
+    let rows = &input::read(input, names, (&periods, &regimes), &features)?;
     let mut judged = judge(subject, rows)?;
     if let Some((_, rebuild)) = plan.filter(|_| !features.is_empty()) {
         judge_features(subject, rows, rebuild, &mut judged)?;
@@ -291,7 +284,7 @@ pub(crate) fn audit_table(
     let mut found = TableAudit {
         table: rows.name.clone(),
         verdict: Vec::new(),
-        as_of: subject.view().as_of(),
+        as_of: subject.view.as_of(),
         decided: rows.rule.clone(),
         rows: rows.keys.len() as u64,
         dated_later: (0..rows.keys.len()).filter(is_later).count() as u64,
@@ -305,7 +298,7 @@ pub(crate) fn audit_table(
 
 /// What became of the features of the news, by the dataset as of the runs around each decision.
 fn judge_features(subject: &Subject, rows: &Rows, rebuild: Rebuild<'_>, judged: &mut [Vec<Judged>]) -> Result<()> {
-    let instants: Vec<DateTime<Utc>> = subject.view().runs().map(|run| run.seal().sealed_at).collect();
+    let instants: Vec<DateTime<Utc>> = subject.view.runs().map(|run| run.seal().sealed_at).collect();
     // The rows by the number of runs that were sealed by their decision.
     let mut groups: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for row in (0..rows.keys.len()).filter(|row| rows.keys[*row].is_some()) {
@@ -412,7 +405,7 @@ fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
     };
     let mut judged = vec![vec![UNKNOWN; rows.keys.len()]; rows.columns.len()];
     in_order(
-        || subject.view().whole_observations(rows.table),
+        || subject.view.whole_observations(rows.table),
         |piece: StoredObservations| judge.piece(&piece),
         |found| {
             for (column, row, value) in found {
@@ -435,7 +428,7 @@ fn answers(
     is_wanted: impl Fn(&SeriesKey) -> bool,
 ) -> Result<HashMap<SeriesKey, Vec<(i64, Coverage)>>> {
     let mut answers: HashMap<SeriesKey, Vec<(i64, Coverage)>> = HashMap::new();
-    for run in subject.view().runs() {
+    for run in subject.view.runs() {
         for answer in run.answers()? {
             if answer.key.table == Some(table) && is_wanted(&answer.key) {
                 let seen = answer.observed_at.timestamp_micros();
@@ -459,7 +452,7 @@ impl Judge<'_> {
     /// What became of the values of the series in a piece of the archive: the column, the row, and the value's fate there.
     fn piece(&self, piece: &StoredObservations) -> Result<Vec<(usize, u32, Judged)>> {
         let histories = piece.histories()?;
-        let observed = ObservedColumns::of(&histories);
+        let observed = ObservedColumns::new(&histories);
         let mut found = Vec::new();
         for History { key, groups } in &histories.series {
             let Some(places) = self.places.get(key) else { continue };
@@ -469,7 +462,7 @@ impl Judge<'_> {
                 found.extend(self.columns().map(|(column, _)| (column, *row, never)));
             }
             for cell in groups.cells() {
-                let Some(date) = observed.naive_date(cell.start, self.subject.dates()) else { continue };
+                let Some(date) = observed.naive_date(cell.start, self.subject.dates) else { continue };
                 let Some(rows) = places.get(&self.rows.place(date)) else { continue };
                 let written = observed.dates.value(cell.start);
                 for row in rows {
@@ -479,7 +472,8 @@ impl Judge<'_> {
                     let decided = self.rows.decided[*row as usize];
                     for (index, column) in self.columns() {
                         let Some(value) = column.values[*row as usize] else { continue };
-                        let seen = cell.clone().map(|row| (observed.seen.value(row), column.kind.of(&observed, row)));
+                        let seen =
+                            cell.clone().map(|row| (observed.seen.value(row), column.kind.observed(&observed, row)));
                         // Whether an answer since the decision covered the date, before one had the value.
                         let lacked = |first: i64| {
                             answers.iter().any(|(seen, covers)| {
@@ -602,43 +596,30 @@ pub fn schema() -> SchemaRef {
 }
 
 /// Delivers a row for each value that was not the latest one.
-fn deliver_rows(
-    rows: &Rows,
-    judged: &[Vec<Judged>],
-    mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
-) -> Result<()> {
-    let mut queue = RowQueue::default();
-    for start in (0..rows.keys.len()).step_by(ROWS_AT_ONCE) {
-        let mut builder = RowBuilder::new(schema());
-        for row in start..rows.keys.len().min(start + ROWS_AT_ONCE) {
-            for (column, judged) in rows.columns.iter().zip(judged) {
-                let (Some(value), Judged { outcome, first_known, known_then }) = (column.values[row], judged[row])
-                else {
-                    continue;
-                };
-                if outcome == Outcome::Known {
-                    continue;
-                }
-                let known_then = known_then.map(|known| column.kind.in_words(known));
-                let key = rows.keys[row].as_deref();
-                builder.push(&[
-                    RowValue::Count(Some(row as i64 + 1)),
-                    RowValue::Text(Some(rows.tickers.value(row))),
-                    RowValue::Text(key.and_then(|key| key.period).map(Period::as_str)),
-                    RowValue::Text(key.and_then(|key| key.regime).map(Regime::as_str)),
-                    RowValue::Moment(Some(rows.dates[row])),
-                    RowValue::Moment(Some(rows.decided[row])),
-                    RowValue::Text(Some(&column.name)),
-                    RowValue::Text(Some(&column.kind.in_words(value))),
-                    RowValue::Text(Some(outcome.as_str())),
-                    RowValue::Moment(first_known),
-                    RowValue::Text(known_then.as_deref()),
-                ]);
-            }
+fn deliver_rows(rows: &Rows, judged: &[Vec<Judged>], deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
+    let mut writer = RowWriter::new(&schema(), deliver);
+    for row in 0..rows.keys.len() {
+        for (column, judged) in rows.columns.iter().zip(judged) {
+            let Judged { outcome, first_known, known_then } = judged[row];
+            let Some(value) = column.values[row].filter(|_| outcome != Outcome::Known) else { continue };
+            let known_then = known_then.map(|known| column.kind.in_words(known));
+            let key = rows.keys[row].as_deref();
+            writer.push(&[
+                RowValue::Count(Some(row as i64 + 1)),
+                RowValue::Text(Some(rows.tickers.value(row))),
+                RowValue::Text(key.and_then(|key| key.period).map(Period::as_str)),
+                RowValue::Text(key.and_then(|key| key.regime).map(Regime::as_str)),
+                RowValue::Moment(Some(rows.dates[row])),
+                RowValue::Moment(Some(rows.decided[row])),
+                RowValue::Text(Some(&column.name)),
+                RowValue::Text(Some(&column.kind.in_words(value))),
+                RowValue::Text(Some(outcome.as_str())),
+                RowValue::Moment(first_known),
+                RowValue::Text(known_then.as_deref()),
+            ])?;
         }
-        queue.add(builder.finish()?, &mut deliver)?;
     }
-    queue.flush(deliver)
+    writer.flush()
 }
 
 fn example(rows: &Rows, column: &ExaminedColumn, row: usize, judged: Judged) -> Example {

@@ -3,173 +3,161 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::{Diagnostic, Error, ErrorKind, Reason, system_error};
+use crate::error::{Error, ErrorKind, Reason, system_error};
 
 /// What to do about an older layout without the program that wrote it.
 const START_ANEW: &str = "build a dataset again with `bellwether build NAME`; move an archive away, and begin a new one with \
                           `bellwether run NAME --new-archive`";
 
+/// What to do for want of open files.
+const OPEN_FILES: &str = "raise the limit on open files (`ulimit -n`)";
+
 /// A damaged folder, and what is wrong with it.
 pub(crate) type Damaged = (PathBuf, String);
 
-/// A file or folder that cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// A file or folder that cannot be read.
-    #[error("cannot read `{}`", path.display())]
-    Read { path: PathBuf, source: io::Error },
-
-    /// A file or folder that cannot be written.
-    #[error("cannot write `{}`", path.display())]
-    Write { path: PathBuf, source: io::Error },
-
-    /// A file or folder that cannot be removed.
-    #[error("cannot remove `{}`", path.display())]
-    Remove { path: PathBuf, source: io::Error },
-
-    /// Rows that cannot be encoded.
-    #[error("cannot write rows to `{}`", path.display())]
-    Encode { path: PathBuf, source: Reason },
-
-    /// A file with damaged content.
-    #[error("`{}` is damaged", path.display())]
-    Damaged { path: PathBuf, source: Reason },
-
-    /// An archive or a dataset with another layout.
-    #[error("`{}` has layout {layout}; this version reads layout {known}", path.display())]
-    Layout { path: PathBuf, layout: u64, known: u32, bellwether: Option<String> },
-
-    /// An output file that already exists.
-    #[error("`{}` already exists", path.display())]
-    Exists { path: PathBuf },
-
-    /// Something that a user named as a file, and that is none.
-    #[error("`{}` is {found}, which is not replaced", path.display())]
-    Special { path: PathBuf, found: &'static str },
-
-    /// Something else in place of a file or folder of ours.
-    #[error("`{}` is {found}, expected {wanted}", path.display())]
-    Occupied { path: PathBuf, found: &'static str, wanted: &'static str },
-
-    /// A link in place of a file or folder of ours.
-    #[error("`{}` is a symbolic link, which is not followed", path.display())]
-    Linked { path: PathBuf },
-}
+/// The errors of files and folders that cannot be used.
+#[derive(Debug)]
+pub enum FileError {}
 
 impl FileError {
     /// A file or folder that cannot be read.
     pub fn read(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
-        move |source| Self::Read { path: path.to_owned(), source }.into()
-    }
-
-    /// Whether an error is that a file to be read does not exist.
-    pub fn is_missing(error: &Error) -> bool {
-        matches!(error.downcast_ref(), Some(Self::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound)
-    }
-
-    /// Whether an error is that something which is there cannot be read for now: no damage.
-    pub(crate) fn is_unreadable(error: &Error) -> bool {
-        matches!(error.downcast_ref(), Some(Self::Read { .. })) && !Self::is_missing(error)
-    }
-
-    /// Whether an error is that what was read is not what was written.
-    pub(crate) fn is_damage(error: &Error) -> bool {
-        match error.downcast_ref() {
-            Some(Self::Damaged { .. }) => true,
-            // Text with bytes that are none.
-            Some(Self::Read { source, .. }) => source.kind() == io::ErrorKind::InvalidData,
-            _ => false,
+        move |source| {
+            let hint = is_out_of_files(&source).then(|| OPEN_FILES.to_owned());
+            failure(ErrorKind::Read, format!("cannot read `{}`", path.display()), hint, source)
         }
-    }
-
-    /// Whether an error is that something may not be written.
-    pub(crate) fn is_denied(error: &Error) -> bool {
-        use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-        let denied = |error: &io::Error| matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem);
-        matches!(error.downcast_ref(), Some(Self::Write { source, .. }) if denied(source))
     }
 
     /// A file or folder that cannot be written.
     pub fn write(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
-        move |source| Self::Write { path: path.to_owned(), source }.into()
+        move |source| {
+            let hint = match source.kind() {
+                io::ErrorKind::NotFound => {
+                    missing_folder(path).map(|folder| format!("create the folder `{}`", folder.display()))
+                }
+                io::ErrorKind::PermissionDenied => Some(
+                    "make it writable for you, or choose another folder: `--data` names that of all output".to_owned(),
+                ),
+                io::ErrorKind::StorageFull => {
+                    Some("free some space and run it again; published versions are unchanged".to_owned())
+                }
+                io::ErrorKind::FileTooLarge => Some(
+                    "raise the limit on the size of files (`ulimit -f`); published versions are unchanged".to_owned(),
+                ),
+                _ => is_out_of_files(&source).then(|| OPEN_FILES.to_owned()),
+            };
+            failure(ErrorKind::Write, format!("cannot write `{}`", path.display()), hint, source)
+        }
+    }
+
+    /// A file or folder that cannot be removed.
+    pub fn remove(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
+        move |source| {
+            let hint = match source.kind() {
+                io::ErrorKind::DirectoryNotEmpty => Some("move your own files to another folder"),
+                io::ErrorKind::PermissionDenied => {
+                    Some("run the command as the user it belongs to, or make it and its folder writable for you")
+                }
+                _ => None,
+            };
+            let what = format!("cannot remove `{}`", path.display());
+            failure(ErrorKind::Storage, what, hint.map(str::to_owned), source)
+        }
     }
 
     /// A file with damaged content, or that could not be read for want of open files.
     pub fn damage(path: &Path, reason: impl Into<Reason>) -> Error {
-        let (path, reason) = (path.to_owned(), reason.into());
-        let error = match system_error(&reason).filter(is_out_of_files) {
-            Some(source) => Self::Read { path, source },
-            None => Self::Damaged { path, source: reason },
-        };
-        error.into()
+        let reason = reason.into();
+        match system_error(&reason).filter(is_out_of_files) {
+            Some(source) => Self::read(path)(source),
+            None => Error::new(ErrorKind::Damaged, format!("`{}` is damaged", path.display()))
+                .with_hint(
+                    "`bellwether verify --repair` gets it from a store, if there is one; if not, restore it from a backup. \
+                     `bellwether verify` lists all damaged files",
+                )
+                .with_path(path)
+                .with_source(reason),
+        }
     }
 
     /// Rows that cannot be encoded. A full disk is reported as such: the file that could not be written, and why.
     pub(crate) fn encode(path: &Path, reason: impl Into<Reason>) -> Error {
-        let (path, reason) = (path.to_owned(), reason.into());
-        let error = match system_error(&reason) {
-            Some(source) => Self::Write { path, source },
-            None => Self::Encode { path, source: reason },
+        let reason = reason.into();
+        match system_error(&reason) {
+            Some(source) => Self::write(path)(source),
+            None => {
+                Error::new(ErrorKind::Storage, format!("cannot write rows to `{}`", path.display())).with_source(reason)
+            }
+        }
+    }
+
+    /// An archive or a dataset with another layout than the `known` one, written by a version of Bellwether, if it says which.
+    pub(crate) fn layout(path: &Path, layout: u64, known: u32, bellwether: Option<&str>) -> Error {
+        let is_older = layout < u64::from(known);
+        // Another build of this version may have another layout.
+        let hint = match (is_older, bellwether.filter(|version| *version != env!("CARGO_PKG_VERSION"))) {
+            (true, Some(version)) => format!("use bellwether {version}, which wrote it; or {START_ANEW}"),
+            (true, None) => format!("use the version of bellwether that wrote it; or {START_ANEW}"),
+            (false, Some(version)) => {
+                format!("it was written by bellwether {version}: use that version or a newer one")
+            }
+            (false, None) => "use a newer version of bellwether than this one".to_owned(),
         };
-        error.into()
+        let what = format!("`{}` has layout {layout}; this version reads layout {known}", path.display());
+        Error::new(ErrorKind::Layout, what).with_hint(hint)
+    }
+
+    /// An output file that already exists.
+    pub fn exists(path: &Path) -> Error {
+        Error::new(ErrorKind::Storage, format!("`{}` already exists", path.display()))
+            .with_hint("choose another file, or replace it with `--force`")
+    }
+
+    /// Something else in place of a file or folder of ours.
+    pub(crate) fn occupied(path: &Path, found: &str, wanted: &str) -> Error {
+        Error::new(ErrorKind::Storage, format!("`{}` is {found}, expected {wanted}", path.display()))
+            .with_hint("move it, or choose another folder with `--data`")
+    }
+
+    /// A link in place of a file or folder of ours.
+    pub(crate) fn linked(path: &Path) -> Error {
+        Error::new(ErrorKind::Storage, format!("`{}` is a symbolic link, which is not followed", path.display()))
+            .with_hint("remove the link; to keep data or the archive on another disk, use `--data` or `--archive`")
+    }
+
+    /// Whether an error is that a file to be read does not exist.
+    pub fn is_missing(error: &Error) -> bool {
+        error.kind() == ErrorKind::Read && has_source(error, &[io::ErrorKind::NotFound])
+    }
+
+    /// Whether an error is that something which is there cannot be read for now: no damage.
+    pub(crate) fn is_unreadable(error: &Error) -> bool {
+        error.kind() == ErrorKind::Read && !Self::is_missing(error)
+    }
+
+    /// Whether an error is that what was read is not what was written: also text with bytes that are none.
+    pub(crate) fn is_damage(error: &Error) -> bool {
+        error.kind() == ErrorKind::Damaged
+            || error.kind() == ErrorKind::Read && has_source(error, &[io::ErrorKind::InvalidData])
+    }
+
+    /// Whether an error is that something may not be written.
+    pub(crate) fn is_denied(error: &Error) -> bool {
+        let denied = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+        error.kind() == ErrorKind::Write && has_source(error, &denied)
     }
 }
 
-impl Diagnostic for FileError {
-    fn kind(&self) -> ErrorKind {
-        ErrorKind::Storage
+fn failure(kind: ErrorKind, what: String, hint: Option<String>, source: io::Error) -> Error {
+    let error = Error::new(kind, what).with_source(source);
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
     }
+}
 
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::Write { path, source } if source.kind() == io::ErrorKind::NotFound => {
-                return missing_folder(path).map(|folder| format!("create the folder `{}`", folder.display()));
-            }
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "make it writable for you, or choose another folder: `--data` names that of all output"
-            }
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                "free some space and run it again; published versions are unchanged"
-            }
-            Self::Write { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
-                "raise the limit on the size of files (`ulimit -f`); published versions are unchanged"
-            }
-            Self::Write { source, .. } | Self::Read { source, .. } if is_out_of_files(source) => {
-                "raise the limit on open files (`ulimit -n`)"
-            }
-            Self::Remove { source, .. } if source.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                "move your own files to another folder"
-            }
-            Self::Remove { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
-                "run the command as the user it belongs to, or make it and its folder writable for you"
-            }
-            Self::Damaged { .. } => {
-                "`bellwether verify --repair` gets it from a store, if there is one; if not, restore it from a backup. \
-                 `bellwether verify` lists all damaged files"
-            }
-            Self::Layout { layout, known, bellwether, .. } => {
-                let is_older = *layout < u64::from(*known);
-                // Another build of this version may have another layout.
-                let version = bellwether.as_deref().filter(|version| *version != env!("CARGO_PKG_VERSION"));
-                return Some(match (is_older, version) {
-                    (true, Some(version)) => format!("use bellwether {version}, which wrote it; or {START_ANEW}"),
-                    (true, None) => format!("use the version of bellwether that wrote it; or {START_ANEW}"),
-                    (false, Some(version)) => {
-                        format!("it was written by bellwether {version}: use that version or a newer one")
-                    }
-                    (false, None) => "use a newer version of bellwether than this one".to_owned(),
-                });
-            }
-            Self::Exists { .. } => "choose another file, or replace it with `--force`",
-            Self::Special { .. } => "name a file; `--output -` writes to standard output",
-            Self::Occupied { .. } => "move it, or choose another folder with `--data`",
-            Self::Linked { .. } => {
-                "remove the link; to keep data or the archive on another disk, use `--data` or `--archive`"
-            }
-            Self::Read { .. } | Self::Write { .. } | Self::Remove { .. } | Self::Encode { .. } => return None,
-        };
-        Some(hint.to_owned())
-    }
+fn has_source(error: &Error, kinds: &[io::ErrorKind]) -> bool {
+    error.io_source().is_some_and(|source| kinds.contains(&source.kind()))
 }
 
 /// The folder of a file, if it does not exist and somebody named it: hidden files and folders are the program's own.
@@ -184,12 +172,10 @@ fn missing_folder(path: &Path) -> Option<&Path> {
 
 /// A message on a file that failed verification.
 pub fn fault_of(path: &Path, error: &Error) -> String {
-    match error.downcast_ref() {
-        Some(FileError::Read { source, .. }) => format!("`{}` cannot be read: {source}", path.display()),
-        _ => match std::error::Error::source(error) {
-            Some(reason) => format!("{error}: {reason}"),
-            None => error.to_string(),
-        },
+    match (error.kind(), std::error::Error::source(error)) {
+        (ErrorKind::Read, Some(source)) => format!("`{}` cannot be read: {source}", path.display()),
+        (_, Some(reason)) => format!("{error}: {reason}"),
+        (_, None) => error.to_string(),
     }
 }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::disk::digest::{self, Digest, hex};
 use crate::disk::names::{RANDOM, fits};
 use crate::disk::remove;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::process::cancel::CancellationToken;
 use crate::time::random;
 
@@ -224,8 +224,7 @@ pub(crate) fn sync_below<'a>(root: &Path, files: impl Iterator<Item = &'a str> +
 
 /// Writes a record as pretty-printed JSON.
 pub(crate) fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_vec_pretty(record)
-        .map_err(|error| FileError::Encode { path: path.to_owned(), source: error.into() })?;
+    let mut text = serde_json::to_vec_pretty(record).map_err(|error| FileError::encode(path, error))?;
     text.push(b'\n');
     write_bytes(path, &text)
 }
@@ -271,7 +270,10 @@ pub fn target_of(path: &Path) -> Result<PathBuf> {
     };
     match what_is(fs::metadata(&file).map_err(failed)?.file_type()) {
         None => Ok(file),
-        Some(found) => Err(FileError::Special { path: path.to_owned(), found }.into()),
+        Some(found) => {
+            let what = format!("`{}` is {found}, which is not replaced", path.display());
+            Err(Error::new(ErrorKind::Storage, what).with_hint("name a file; `--output -` writes to standard output"))
+        }
     }
 }
 
@@ -341,7 +343,7 @@ impl TargetFile {
     pub fn check(&self) -> Result<PathBuf> {
         let file = target_of(&self.path)?;
         match (self.when_exists, fs::symlink_metadata(&file)) {
-            (WhenExists::Refuse, Ok(_)) => Err(FileError::Exists { path: self.path.clone() }.into()),
+            (WhenExists::Refuse, Ok(_)) => Err(FileError::exists(&self.path)),
             _ => Ok(file),
         }
     }

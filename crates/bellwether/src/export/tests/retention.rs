@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 use tempfile::tempdir;
 
 use super::{moment, plan, provenance, publish_as, rows, signals};
-use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::export::{Dataset, Provenance, versions};
 use crate::plan::Format;
@@ -123,7 +122,7 @@ fn a_dataset_folder_that_is_a_link_is_refused() {
     let elsewhere = tempdir().unwrap();
     symlink(elsewhere.path(), folder.path().join("demo")).unwrap();
     let refused = publish(folder.path(), 1, 9).unwrap_err();
-    assert!(matches!(refused.downcast_ref(), Some(FileError::Linked { path }) if path.ends_with("demo")), "{refused}");
+    assert!(refused.to_string().ends_with("demo` is a symbolic link, which is not followed"), "{refused}");
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
 
@@ -162,7 +161,7 @@ fn leftovers_of_a_killed_publication_are_removed_after_a_day() {
 fn obstacles_are_reported_before_anything_is_built() {
     let place = tempdir().unwrap();
     let occupied = |result: Result<Dataset>| match result {
-        Err(error) if matches!(error.downcast_ref(), Some(FileError::Occupied { .. })) => {
+        Err(error) if error.to_string().contains(", expected ") => {
             (error.to_string(), error.hint().unwrap().to_owned())
         }
         other => panic!("{other:?}"),
@@ -198,5 +197,5 @@ fn records_of_an_older_format_are_read_and_of_a_newer_one_refused() {
     assert_eq!(versions(folder.path()).unwrap().0[0].files[0].name, "demo.parquet");
     fs::write(version.join("dataset.json"), record(6)).unwrap();
     let error = versions(folder.path()).unwrap_err();
-    assert!(matches!(error.downcast_ref(), Some(FileError::Layout { layout: 6, known: 5, .. })));
+    assert!(error.to_string().ends_with("has layout 6; this version reads layout 5"), "{error}");
 }

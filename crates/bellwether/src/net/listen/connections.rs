@@ -14,10 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use http::{StatusCode, header};
-use http_body_util::BodyExt;
-use hyper::body::Body as _;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Body as _, Frame};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -26,12 +30,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::answer::{Answer, whole};
 use super::host::Hosts;
 use crate::process::cancel::CancellationToken;
 
 /// The maximum number of connections, if there are descriptors for it.
-const MOST: u64 = 64;
+const MAX_CONNECTIONS: u64 = 64;
 
 /// One descriptor in so many is for a connection; the others are for runs.
 const SHARE: u64 = 8;
@@ -47,6 +50,29 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// How often closed connections are reported at most.
 const REPORT_EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// An answer to a request.
+pub type Answer = Response<Body>;
+
+/// The body of an answer.
+pub type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+/// An answer whose body is known.
+pub fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    answer(status, kind, Full::new(body.into()).map_err(|never| match never {}).boxed_unsync())
+}
+
+/// An answer whose body is sent as it is made.
+pub fn stream(kind: &'static str, parts: impl Stream<Item = io::Result<Bytes>> + Send + 'static) -> Answer {
+    answer(StatusCode::OK, kind, StreamBody::new(parts.map(|part| part.map(Frame::data))).boxed_unsync())
+}
+
+fn answer(status: StatusCode, kind: &'static str, body: Body) -> Answer {
+    let mut answer = Response::new(body);
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    answer
+}
 
 /// What is served.
 pub trait Site: Send + Sync + 'static {
@@ -225,7 +251,7 @@ impl Progress {
     }
 
     /// An answer that counts as progress with every part of it that is taken.
-    fn of(self, answer: Answer) -> Answer {
+    fn follow(self, answer: Answer) -> Answer {
         self.note();
         answer.map(|body| match body.size_hint().exact() {
             Some(_) => body,
@@ -249,7 +275,7 @@ impl<S: Site> Door<S> {
         // A request for a proxy repeats the host in its first line.
         let is_ours = |authority: &str| self.hosts.has(authority, self.local);
         if host.is_some_and(is_ours) && request.uri.authority().is_none_or(|authority| is_ours(authority.as_str())) {
-            return self.progress.clone().of(Arc::clone(&self.site).answer(request).await);
+            return self.progress.clone().follow(Arc::clone(&self.site).answer(request).await);
         }
         whole(StatusCode::MISDIRECTED_REQUEST, "text/plain; charset=utf-8", self.misdirected)
     }
@@ -258,7 +284,7 @@ impl<S: Site> Door<S> {
 /// The maximum number of connections.
 fn limit() -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from((descriptors / SHARE).clamp(1, MOST)).unwrap_or(1)
+    usize::try_from((descriptors / SHARE).clamp(1, MAX_CONNECTIONS)).unwrap_or(1)
 }
 
 /// Whether only the connection failed, and the next one may be accepted at once.

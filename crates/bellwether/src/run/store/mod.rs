@@ -22,14 +22,14 @@ use super::forget::forgotten_run_of;
 use super::observer::{Control, Event};
 use super::summary::Summary;
 use crate::archive::{claims_of, folders, of_service};
-use crate::disk::file::{self, FileError};
+use crate::disk::file;
 use crate::disk::names::{is_dataset, is_unique};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
 use crate::fetch::ClockTrust;
 use crate::plan::{Claims, Plan, ServiceIdentity, StoreKind, StoreUrl};
 pub use crate::store::Access as StoreAccess;
-use crate::store::{Object, Store, StoreError};
+use crate::store::{Object, Store};
 use crate::time::Clock;
 
 /// The folder of the archive in a store, with a folder for each service.
@@ -81,7 +81,7 @@ impl RemoteStore {
         output: &Path,
         control: &Control,
     ) -> Self {
-        let store = Store::of(client, url, &control.stop);
+        let store = Store::with_client(client, url, &control.stop);
         let (archive, datasets) = (output.join("archive"), output.join("datasets"));
         Self { store, archive, service: None, datasets, control: control.clone() }
     }
@@ -180,7 +180,9 @@ impl RemoteStore {
         let (probed, latest) = tokio::join!(self.store.probe(), pulled);
         let skew = probed?;
         if skew.is_too_large() && matches!(clock, Clock::System) {
-            return Err(StoreError::ClockSkew { url: self.url().to_string(), skew }.into());
+            let what = format!("this machine's clock is {skew} that of `{}`", self.url());
+            return Err(Error::new(ErrorKind::Temporary, what)
+                .with_hint("synchronize this machine's clock and run the same command again; nothing was requested"));
         }
         latest
     }
@@ -228,15 +230,11 @@ pub(super) async fn publish(
         }
         Err(error) if error.kind() == ErrorKind::Interrupted => Err(error),
         Err(error) => {
-            let (url, kind) = (store.url().to_string(), error.kind());
-            Err(StoreError::Behind { url, kind, source: error.into() }.into())
+            let what = format!("the results are on this machine, but not all of them are in `{}`", store.url());
+            let behind = Error::new(error.kind(), what).with_source(error);
+            Err(behind.with_hint("`bellwether store push` sends the rest; so does the next run"))
         }
     }
-}
-
-/// Whether an error is that of a damaged file or object.
-pub(super) fn is_damage(error: &Error) -> bool {
-    FileError::is_damage(error) || matches!(error.downcast_ref(), Some(StoreError::Damaged { .. }))
 }
 
 /// The complete versions in a listing of datasets: dataset and version.

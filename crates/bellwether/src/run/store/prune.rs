@@ -292,7 +292,7 @@ fn remove_scratch(scratch: &Path) -> Result<()> {
     if file::is_gone(scratch) {
         return Ok(());
     }
-    remove::folder(scratch).map_err(|source| FileError::Remove { path: scratch.to_owned(), source }.into())
+    remove::folder(scratch).map_err(FileError::remove(scratch))
 }
 
 #[cfg(test)]

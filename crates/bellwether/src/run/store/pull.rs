@@ -8,16 +8,16 @@ use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, future, stream};
 
 use super::push::of_other_service;
-use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, is_damage, versions};
+use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, versions};
 use crate::archive::{self, Archive, Forgetting, Incoming, SEAL, Seal};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
 use crate::disk::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::export::{self, IncomingVersion, Linking, RECORD, VersionRecord};
 use crate::run::stage::Stage;
-use crate::store::{Object, Sealed, StoreError};
+use crate::store::{Object, Sealed};
 use crate::time::Clock;
 
 /// The most folders in transfer at once.
@@ -77,7 +77,8 @@ impl RemoteStore {
     }
 
     fn absent(&self, what: String) -> Error {
-        StoreError::Absent { url: self.url().to_string(), what }.into()
+        Error::new(ErrorKind::NotFound, format!("`{}` has no {what}", self.url()))
+            .with_hint("`bellwether verify --store --sizes --json` lists what only the store has")
     }
 
     /// Fetches missing runs that were sealed by an instant, as packs if that is less, and checks each file against its
@@ -101,10 +102,13 @@ impl RemoteStore {
             let mut wanted = Vec::new();
             match self.pull_listed(archive, until, &mut wanted).await {
                 // A folder was pruned meanwhile: a pack stands for it.
-                Err(error) if looks < MOST_LOOKS && is_damage(&error) && self.is_any_gone(archive, &wanted).await? => {}
+                Err(error)
+                    if looks < MOST_LOOKS
+                        && FileError::is_damage(&error)
+                        && self.is_any_gone(archive, &wanted).await? => {}
                 Ok(None) if looks < MOST_LOOKS => {}
                 Ok(None) => {
-                    return Err(self.store.later("list", &archive.there, "other machines keep pruning it").into());
+                    return Err(self.store.later("list", &archive.there, "other machines keep pruning it"));
                 }
                 Ok(Some(moved)) => return Ok(moved),
                 Err(error) => return Err(error),
@@ -266,15 +270,15 @@ impl RemoteStore {
             return Ok(false);
         }
         match self.read_version(name, version).await {
-            Err(error) if is_damage(&error) => Ok(false),
+            Err(error) if FileError::is_damage(&error) => Ok(false),
             read => Ok(read?.is_some()),
         }
     }
 
     /// An error of a record in the store, whose damage is not that of a local file.
     fn in_store(&self, key: &str, error: Error) -> Error {
-        match error.downcast_ref() {
-            Some(FileError::Damaged { source, .. }) => self.store.damage(key, source.to_string()).into(),
+        match std::error::Error::source(&error) {
+            Some(source) if error.kind() == ErrorKind::Damaged => self.store.damage(key, source.to_string()),
             _ => error,
         }
     }
@@ -315,7 +319,7 @@ impl RemoteStore {
     pub(super) async fn fetch_version(&self, name: &str, version: &str, linking: Linking) -> Result<TransferCounts> {
         let at = format!("{DATASETS}/{name}/{version}");
         let Some((text, whole)) = self.read_version(name, version).await? else {
-            return Err(self.store.damage(&at, "it has no record").into());
+            return Err(self.store.damage(&at, "it has no record"));
         };
         let arriving = IncomingVersion::begin(&self.datasets, name, version, Clock::System.now())?;
         let sealed = Sealed { at, record: RECORD, files: whole.files.clone() };
@@ -324,9 +328,9 @@ impl RemoteStore {
         for (name, expected) in whole.describing().iter() {
             let key = format!("{}/{name}", sealed.at);
             match self.store.read(&key).await? {
-                None => return Err(self.store.damage(&key, "it is missing").into()),
+                None => return Err(self.store.damage(&key, "it is missing")),
                 Some(bytes) if digest::of(&bytes) != expected => {
-                    return Err(self.store.damage(&key, "it does not match its checksum").into());
+                    return Err(self.store.damage(&key, "it does not match its checksum"));
                 }
                 Some(bytes) => file::write_bytes(&arriving.path().join(name), &bytes)?,
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, is_damage, versions};
+use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, versions};
 use crate::archive::{Archive, ForgottenCause, SEAL, Seal, open_merged};
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -105,7 +105,7 @@ impl RemoteStore {
                 Some(seal) => packed.add(seal),
                 None => match self.known_seal(archive, name).await {
                     Ok(seal) => seal.iter().for_each(|seal| packed.add(seal)),
-                    Err(error) if is_damage(&error) => {}
+                    Err(error) if FileError::is_damage(&error) => {}
                     Err(error) => return Err(error),
                 },
             }

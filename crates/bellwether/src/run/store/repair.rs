@@ -6,12 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::is_damage;
 use super::push::{files_of, latest_of};
 use super::verify::{StoreDifference, StoreVerified, VerifyScope};
 use super::{ARCHIVE, DATASETS, RemoteStore, names_of_datasets, versions};
 use crate::archive::{SEAL, Seal};
-use crate::disk::file::{self, FileRecord};
+use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
@@ -122,7 +121,7 @@ impl RemoteStore {
             for (_, version) in versions(&listed).filter(|(of, _)| *of == name) {
                 match self.read_version(name, version).await {
                     // It was set aside, and nobody here has it.
-                    Err(error) if is_damage(&error) => {}
+                    Err(error) if FileError::is_damage(&error) => {}
                     read => intact.extend(read?.map(|(_, whole)| whole)),
                 }
             }

@@ -15,11 +15,11 @@ use crate::disk::digest;
 use crate::disk::file;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::export::{self, RECORD, VersionRecord};
 use crate::run::stage::Stage;
 use crate::run::verify::Repair;
-use crate::store::{Latest, Object, Sealed, StoreError, by_folder, record_of};
+use crate::store::{Latest, Object, Sealed, by_folder, record_of};
 
 /// The most files read at once.
 const FILES_AT_ONCE: usize = 8;
@@ -318,8 +318,7 @@ impl RemoteStore {
 
 /// The message for a damaged record; any other failure ends the verification.
 fn fault(error: Error) -> Result<String> {
-    let is_fault = matches!(error.downcast_ref(), Some(FileError::Damaged { .. } | FileError::Layout { .. }))
-        || matches!(error.downcast_ref(), Some(StoreError::Damaged { .. }));
+    let is_fault = matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Layout);
     if !is_fault {
         return Err(error);
     }
