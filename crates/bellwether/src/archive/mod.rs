@@ -161,7 +161,7 @@ pub(crate) use sealed::requests::AnsweredRequest;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::{SEALING_LOCK, wait_for_seal};
 pub(crate) use tickers::SeriesReader;
-pub(crate) use unfinished::{SKEW, abandoned_runs, remove_abandoned, unfinished_runs};
+pub(crate) use unfinished::{SKEW, SealedAs, abandoned_runs, remove_abandoned, unfinished_runs};
 #[cfg(feature = "harness")]
 pub(crate) use upkeep::pack_most;
 pub(crate) use upkeep::{

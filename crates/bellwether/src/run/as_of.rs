@@ -8,14 +8,15 @@ use chrono::{DateTime, Utc};
 use super::names::some_of;
 use super::scope::requests_in_words;
 use crate::archive::{
-    Archive, Scope, SealedRun, View, lost_runs, no_runs, of_service, open_merged, open_merged_with_claims, some_names,
-    too_early, wait_for_seal,
+    Archive, Scope, SealedRun, View, folders, lost_runs, no_runs, of_service, open_merged, open_merged_with_claims,
+    services, some_names, too_early, wait_for_seal,
 };
 use crate::definition::changed_keys;
 use crate::disk::digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{AdHoc, Claims, PinnedVersion, Plan, RowKind, Shape};
 use crate::process::cancel::CancellationToken;
+use crate::serve::ArchivedServices;
 use crate::text::human::{count_of, group_digits};
 use crate::time::{Clock, to_record};
 
@@ -112,6 +113,45 @@ fn view_with(
         return Err(too_early(as_of, first));
     }
     Ok(View::of(archive, as_of))
+}
+
+/// The services of an archive that have some names, or all of them, each as of an instant or of that of each request.
+///
+/// # Errors
+///
+/// If the archive cannot be read, if it has no such service, or if a service has no run by the instant, which must not be in
+/// the future.
+pub fn past(
+    archive: &Path,
+    names: Vec<String>,
+    as_of: Option<DateTime<Utc>>,
+    stop: &CancellationToken,
+) -> Result<ArchivedServices> {
+    as_of.map_or(Ok(()), check_past)?;
+    // Claims are served if they are named.
+    let known = folders(archive)?;
+    let mut served = if names.is_empty() { services(archive)? } else { names };
+    served.sort_unstable();
+    served.dedup();
+    let mut folders = Vec::with_capacity(served.len());
+    for name in served {
+        if !known.contains(&name) {
+            let what = format!("no service `{name}` in `{}`", archive.display());
+            let hint = if known.is_empty() {
+                "run it first: `bellwether run NAME`".to_owned()
+            } else {
+                format!("it has {}", known.join(", "))
+            };
+            return Err(Error::usage(what, hint));
+        }
+        let folder = of_service(archive, &name)?;
+        view(&folder, as_of, stop)?;
+        folders.push((name, folder));
+    }
+    if folders.is_empty() {
+        return Err(no_runs(archive));
+    }
+    Ok(ArchivedServices::new(folders, |folder, stop| view(folder, None, stop), as_of, stop))
 }
 
 /// Refuses an instant in the future: what will be known by then is not known yet.

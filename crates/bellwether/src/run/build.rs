@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::as_of::{late_arrivals, note_on_definition, notes_on_watch, view_of_build};
-use super::basis::Writer;
-use super::blocking::blocking;
+use super::blocking;
 use super::builder::{Builder, add_counts, scratch};
 use super::checks::{Checking, PreviousVersions, RowChecks};
-use super::knowing_run::knowing_run;
+use super::named_past::knowing_run;
 use super::names::some_of;
 use super::observer::Control;
 use super::report::Drawing;
@@ -245,7 +244,7 @@ impl Builder<'_> {
             name: self.plan.name.clone(),
             definition: self.plan.text.clone(),
             ad_hoc,
-            basis: self.basis(Writer::Program)?,
+            basis: self.basis("program")?,
             service: self.plan.service.clone(),
             runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
             rebuilt_as_of: knowing_run(self.plan, self.view),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::blocking::blocking;
+use super::blocking;
 use super::forget::newest_that_counts;
 use super::observer::Control;
 use super::store::{RemoteStore, is_damage};

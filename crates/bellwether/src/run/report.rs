@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, Utc};
 
 use super::as_of::view_of;
-use super::blocking::blocking;
+use super::blocking;
 use super::builder::{Builder, add_counts, scratch};
 use super::observer::Control;
 use super::scope::{archived_scope, requests_in_words};

@@ -45,8 +45,9 @@ use super::sealed::catalog::Archive;
 use super::sealed::listings::{self, LISTINGS, Listing, Listings, Name};
 use super::sealed::requests::{REJECTS, REQUESTS};
 use super::sealed::rowfile::Rowfile;
-use super::sealed::seal::{Claim, Counts, DefinitionRecord, LAYOUT, RunOrigin, Seal};
+use super::sealed::seal::{Counts, DefinitionRecord, LAYOUT, RunOrigin, Seal};
 use super::sealed::sealed_run::SealedRun;
+use super::unfinished::SealedAs;
 use crate::archive::merge_failed;
 use crate::disk::file::FileError;
 use crate::disk::remove;
@@ -93,20 +94,15 @@ pub(super) struct Settling<'a> {
     pub(super) origin: &'a RunOrigin,
     pub(super) answers: &'a [Answer],
     pub(super) sealed_at: DateTime<Utc>,
-    /// The runs that are gone and that it goes on without.
-    pub(super) lost: &'a [String],
     pub(super) conventions: &'a Conventions,
-    /// What it was imported from, if it is a claim.
-    pub(super) claimed: Option<&'a Claim>,
-    /// Why it is sealed in part, if it is.
-    pub(super) in_part: Option<&'a str>,
+    pub(super) sealed_as: SealedAs<'a>,
 }
 
 impl Settling<'_> {
     /// Settles the run: writes its files and its seal to a hidden folder. Returns the seal, and the number of cells that
     /// were known before of the series that were answered.
     pub(super) fn settle(self, folder: &Path) -> Result<(Seal, u64)> {
-        let Self { before, origin, answers, sealed_at, lost, conventions, claimed, in_part } = self;
+        let Self { before, origin, answers, sealed_at, conventions, sealed_as } = self;
         let earlier = EarlierAnswers::of(answers, before)?;
         let mut by_series = AnswersBySeries::of(answers, earlier, conventions, before.stop());
         let series = by_series.series();
@@ -136,15 +132,15 @@ impl Settling<'_> {
             started_at: origin.started_at,
             sealed_at,
             basis: before.lineage().heads().to_vec(),
-            lost: lost.to_vec(),
+            lost: sealed_as.lost.to_vec(),
             operations: operations.into_iter().collect(),
             changes: counts,
             drift,
             files,
             members: Vec::new(),
             joins: Vec::new(),
-            claimed: claimed.cloned(),
-            in_part: in_part.map(str::to_owned),
+            claimed: sealed_as.claimed.cloned(),
+            in_part: sealed_as.in_part.map(str::to_owned),
             seal: String::new(),
         };
         seal.write(folder)?;
@@ -153,7 +149,7 @@ impl Settling<'_> {
 
     /// Whether the next run may ask if some answers are still the same: the archive is to have all of them from this run.
     fn keeps_validators(&self) -> bool {
-        let is_whole = self.in_part.is_none() && self.origin.sealed_answers == 0;
+        let is_whole = self.sealed_as.in_part.is_none() && self.origin.sealed_answers == 0;
         is_whole && self.answers.iter().any(|answer| answer.record.request.validator.is_some())
     }
 

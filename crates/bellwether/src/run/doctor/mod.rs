@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::blocking::blocking;
+use super::blocking;
 use super::observer::Control;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, StoreUrl};

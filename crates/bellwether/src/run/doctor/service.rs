@@ -11,11 +11,10 @@ use crate::fetch::{Addresses, Client, ClockTrust, ResponseHead, is_absence};
 use crate::interface::{Base, Endpoint, Ticker};
 use crate::key::ApiKey;
 use crate::plan::{Plan, Request, RequestList, Source, TickerSource};
-use crate::run::demo::Demo;
-use crate::run::error;
+use crate::run::connect::connect;
 use crate::run::offers::brief;
 use crate::run::store::{RemoteStore, StoreAccess};
-use crate::run::{addresses, key};
+use crate::run::wrong_address as no_service;
 use crate::text::human::count_of;
 
 /// The clocks of the service and of this machine may differ by this much: the service's has whole seconds, and its
@@ -28,35 +27,21 @@ const SAMPLE: &str = "AAPL";
 /// The key, the way to the service, its operations and its clock.
 pub(super) async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diagnosis> {
     let mut found = Vec::new();
-    let demo = match &plan.source {
-        Source::Demo => Demo::start(options.clock.now().date_naive()).await.map(Some),
-        Source::Remote(_) => Ok(None),
-    };
-    let demo = match demo {
-        Ok(demo) => demo,
-        Err(error) => return vec![Diagnosis::of_error("service", &error)],
-    };
-    let (addresses, key) = match (&plan.source, &demo) {
-        (Source::Remote(remote), _) => match key(plan, &options.control.stop).await {
-            Ok(Some(key)) => {
-                found.push(match remote.key.warning() {
-                    Some(warning) => Diagnosis::warning("key", warning, "restrict who can read it"),
-                    None => Diagnosis::ok("key", format!("from {}", remote.key.in_use())),
-                });
-                (addresses(remote), key)
-            }
-            Ok(None) => unreachable!("a remote service needs a key"),
-            Err(error) => {
-                found.push(Diagnosis::of_error("key", &error));
-                return found;
-            }
-        },
-        (Source::Demo, Some(demo)) => {
-            found.push(Diagnosis::none("key", "the demo service needs no key"));
-            (demo.addresses(), demo.key())
+    let today = options.clock.now().date_naive();
+    let (addresses, key, demo) = match connect(plan, today, &options.control.stop).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            let check = if matches!(plan.source, Source::Demo) { "service" } else { "key" };
+            return vec![Diagnosis::of_error(check, &error)];
         }
-        (Source::Demo, None) => unreachable!("it was started"),
     };
+    found.push(match &plan.source {
+        Source::Demo => Diagnosis::none("key", "the demo service needs no key"),
+        Source::Remote(remote) => match remote.key.warning() {
+            Some(warning) => Diagnosis::warning("key", warning, "restrict who can read it"),
+            None => Diagnosis::ok("key", format!("from {}", remote.key.in_use())),
+        },
+    });
     found.extend(of_operations(plan, addresses, key, options).await);
     if let Some(demo) = demo {
         demo.stop().await;
@@ -186,7 +171,7 @@ fn wrong_address(plan: &Plan, client: &Client, base: Base, heads: &BTreeMap<Endp
             Error::new(ErrorKind::Service, format!("`GET {address}` answered with a web page: is `{setting}` correct?"))
                 .with_hint("check the address")
         }
-        false => error::wrong_address(&address, head.status, setting, &lacking),
+        false => no_service(&address, head.status, setting, &lacking),
     })
 }
 

@@ -28,7 +28,7 @@ use crate::disk::file::{self, FileError};
 use crate::disk::remove;
 use crate::error::Result;
 use crate::export::RECORD;
-use crate::run::blocking::blocking;
+use crate::run::blocking;
 use crate::run::prune::PruneMode;
 use crate::run::stage::Stage;
 use crate::store::{Object, abandoned_folders, by_folder, clear_staged};
