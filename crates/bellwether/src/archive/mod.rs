@@ -98,7 +98,6 @@
 
 mod answers;
 mod as_before;
-mod claims;
 mod copies;
 pub(crate) mod coverage;
 mod edge;
@@ -108,11 +107,9 @@ mod forgotten;
 mod import;
 mod lineage;
 mod listing;
-mod observations;
 mod scope;
 mod sealed;
 mod sealing;
-mod sectors;
 mod services;
 mod settle;
 mod tickers;
@@ -127,7 +124,9 @@ pub use import::{ImportOptions, Imported, import};
 pub use listing::{LeftOut, ListedRun, Past, RejectGroup, RunDetails, RunListing};
 pub use sealed::catalog::Archive;
 pub use sealed::seal::{Claim, ClaimedFile, Counts, DefinitionRecord, Joined, Parent, Seal};
+pub(crate) use sealed::sealed_run::AnsweredRequest;
 pub use sealed::sealed_run::SealedRun;
+pub(crate) use services::claims_of;
 pub use services::{folders, of_service, open_all, services};
 pub use settle::Settled;
 pub use unfinished::{Interrupted, UnfinishedRun};
@@ -145,7 +144,6 @@ pub use view::View;
 
 pub(crate) use answers::answer::AnswerRecord;
 pub(crate) use answers::draft::Draft;
-pub(crate) use claims::claims_of;
 pub(crate) use coverage::Coverage;
 pub(crate) use error::{
     lost_runs, merge_failed, no_archive, no_data, no_runs, some_names, too_early, unknown_run, unwatched,
@@ -157,7 +155,6 @@ pub(crate) use lineage::contradictions;
 pub(crate) use scope::watches;
 pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;
-pub(crate) use sealed::requests::AnsweredRequest;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::{SEALING_LOCK, wait_for_seal};
 pub(crate) use tickers::SeriesReader;
@@ -165,7 +162,7 @@ pub(crate) use unfinished::{SKEW, SealedAs, abandoned_runs, remove_abandoned, un
 #[cfg(feature = "harness")]
 pub(crate) use upkeep::pack_most;
 pub(crate) use upkeep::{
-    Incoming, Inspected, Pruning, check_contained, copy, difference, missing_folders, open_merged_with_claims, prune,
+    HiddenFolder, Inspected, Pruning, check_contained, copy, difference, missing_folders, open_merged_with, prune,
     verify_rows, with_source,
 };
 

@@ -8,8 +8,8 @@ use chrono::{DateTime, Utc};
 use super::names::some_of;
 use super::scope::requests_in_words;
 use crate::archive::{
-    Archive, Scope, SealedRun, View, folders, lost_runs, no_runs, of_service, open_merged, open_merged_with_claims,
-    services, some_names, too_early, wait_for_seal,
+    Archive, Scope, SealedRun, View, folders, lost_runs, no_runs, of_service, open_merged_with, services, some_names,
+    too_early, wait_for_seal,
 };
 use crate::definition::changed_keys;
 use crate::disk::digest;
@@ -29,12 +29,11 @@ pub(crate) fn view_of(
 ) -> Result<View> {
     let service = of_service(archive, &plan.service.name)?;
     match plan.claims {
-        Claims::LeftOut => view(&service, as_of, stop),
         Claims::Included if plan.dataset.shape != Shape::Long => {
             let what = "a wide dataset cannot mark what rests on claims";
             Err(Error::usage(what, "set `layout = \"long\"` in `[output]`, or leave claims out"))
         }
-        Claims::Included => view_with(&service, as_of, stop, open_merged_with_claims),
+        claims => view_with(&service, claims, as_of, stop),
     }
 }
 
@@ -84,23 +83,17 @@ fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
 
 /// The view of a service's archive as of an instant, or of its latest state, read until a token is cancelled.
 pub(crate) fn view(archive: &Path, as_of: Option<DateTime<Utc>>, stop: &CancellationToken) -> Result<View> {
-    view_with(archive, as_of, stop, open_merged)
+    view_with(archive, Claims::LeftOut, as_of, stop)
 }
 
-fn view_with(
-    archive: &Path,
-    as_of: Option<DateTime<Utc>>,
-    stop: &CancellationToken,
-    open_merged: impl Fn(&Path, &CancellationToken) -> Result<Archive>,
-) -> Result<View> {
-    let mut opened = open_merged(archive, stop)?;
-    if let Some(as_of) = as_of.filter(|as_of| newest(&opened).is_none_or(|newest| *as_of > newest)) {
+fn view_with(path: &Path, claims: Claims, as_of: Option<DateTime<Utc>>, stop: &CancellationToken) -> Result<View> {
+    let mut archive = open_merged_with(path, claims, stop)?;
+    if let Some(as_of) = as_of.filter(|as_of| newest(&archive).is_none_or(|newest| *as_of > newest)) {
         check_past(as_of)?;
         // A run that is being sealed may count from an instant before this one.
-        wait_for_seal(archive, stop)?;
-        opened = open_merged(archive, stop)?;
+        wait_for_seal(path, stop)?;
+        archive = open_merged_with(path, claims, stop)?;
     }
-    let archive = opened;
     let (Some(first), Some(newest)) = (first(&archive), newest(&archive)) else {
         return Err(no_runs(archive.path()));
     };

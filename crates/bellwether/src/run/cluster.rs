@@ -142,7 +142,7 @@ async fn compute(
     key::mask(env::var(TOKEN));
     let stop = &control.stop;
     let cluster = stop.run_until_cancelled(Cluster::connect(engine)).await.ok_or_else(Error::interruption)??;
-    let stage = Stage::of_tasks(control, "spark");
+    let stage = Stage::of_files(control, "spark", 0);
     let columns: Vec<&str> = plan.dataset.schema.fields().iter().map(|field| field.name().as_str()).collect();
     let write = Write { statement, columns: &columns, folder, options: options_of(plan.files.codec) };
     let digest = cluster.write(write, stop, |tasks| stage.tasks(tasks.done, tasks.planned)).await?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::gather::SignalSource;
 use super::stage::Timing;
-use super::store::transfer::StoreUpload;
+use super::store::StoreUpload;
 use crate::archive::{AnswerRecord, Counts, Oddities, SealedRun};
 use crate::disk::file::{FileRecord, as_text, as_text_if_any};
 use crate::error::Result;

@@ -124,27 +124,8 @@ impl Folder {
         self.read(name, schema, FilePart::Whole)
     }
 
-    /// Some columns of a file, batch by batch.
-    pub(in crate::archive) fn columns(
-        &self,
-        name: &str,
-        schema: &SchemaRef,
-        columns: &[&str],
-    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
-        self.read(name, schema, FilePart::Columns(columns))
-    }
-
-    /// Rows of a file, batch by batch: `count` rows after the first `skipped`.
-    pub(in crate::archive) fn rows(
-        &self,
-        name: &str,
-        schema: &SchemaRef,
-        (skipped, count): (u64, u64),
-    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
-        self.read(name, schema, FilePart::Rows { skipped, count })
-    }
-
-    fn read(
+    /// Some rows or columns of a file, batch by batch.
+    pub(super) fn read(
         &self,
         name: &str,
         schema: &SchemaRef,
@@ -183,9 +164,13 @@ impl Folder {
 }
 
 /// What is read of a file.
-enum FilePart<'a> {
+pub(super) enum FilePart<'a> {
     Whole,
-    Rows { skipped: u64, count: u64 },
+    /// As many rows after the first ones.
+    Rows {
+        skipped: u64,
+        count: u64,
+    },
     Columns(&'a [&'a str]),
 }
 
