@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 
-use super::answers::answer::{Answer, AnswerRecord, Oddities};
+use super::answers::{Answer, AnswerRecord, Oddities};
 use super::sealed::answers::SeriesAnswer;
 use super::sealed::catalog::Archive;
 use super::sealed::sealed_run::SealedRun;

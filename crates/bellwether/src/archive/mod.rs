@@ -98,7 +98,6 @@
 
 mod answers;
 mod as_before;
-mod copies;
 pub(crate) mod coverage;
 mod edge;
 mod error;
@@ -118,7 +117,7 @@ mod upkeep;
 mod view;
 mod watched;
 
-pub use answers::answer::Oddities;
+pub use answers::Oddities;
 pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
 pub use import::{ImportOptions, Imported, import};
 pub use listing::{LeftOut, ListedRun, Past, RejectGroup, RunDetails, RunListing};
@@ -142,8 +141,8 @@ pub use upkeep::open_merged;
 #[doc(hidden)]
 pub use view::View;
 
-pub(crate) use answers::answer::AnswerRecord;
-pub(crate) use answers::draft::Draft;
+pub(crate) use answers::AnswerRecord;
+pub(crate) use answers::Draft;
 pub(crate) use coverage::Coverage;
 pub(crate) use error::{
     lost_runs, merge_failed, no_archive, no_data, no_runs, some_names, too_early, unknown_run, unwatched,

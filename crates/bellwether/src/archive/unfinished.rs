@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::FOLDER_OF_UNFINISHED;
-use super::answers::answer::{Answer, AnswerRecord};
+use super::answers::Draft;
 use super::answers::answer_files::AnswerFiles;
-use super::answers::draft::Draft;
+use super::answers::{Answer, AnswerRecord};
 use super::as_before::{KnownAnswer, known_answers};
 use super::sealed::catalog::Archive;
 use super::sealed::folder::Folder;
@@ -150,20 +150,15 @@ impl Unfinished {
         let run = free_name(beginning.now, is_free);
         let path = folder.join(&run);
         fs::create_dir(&path).map_err(FileError::write(&path))?;
-        let definition = beginning.definition.to_owned();
-        let (service, started_at) = (beginning.service.clone(), beginning.now);
-        let definition_text = Some(beginning.text.to_owned());
-        let layout = LAYOUT;
-        let sealed_answers = 0;
         let origin = RunOrigin {
-            layout,
+            layout: LAYOUT,
             run,
-            definition,
+            definition: beginning.definition.to_owned(),
             definition_digest,
-            definition_text,
-            service,
-            started_at,
-            sealed_answers,
+            definition_text: Some(beginning.text.to_owned()),
+            service: beginning.service.clone(),
+            started_at: beginning.now,
+            sealed_answers: 0,
         };
         let lock = file::create(&path.join(RECORD))?;
         let record = path.join(RECORD);

@@ -199,8 +199,3 @@ pub(super) fn note_on_definition(plan: &Plan, view: &View) -> Option<String> {
     let changed: Vec<String> = changed_keys(text, &plan.text).iter().map(ToString::to_string).collect();
     (!changed.is_empty()).then(|| format!("the definition was another one then: {}", changed.join("; ")))
 }
-
-/// Runs sealed by the instant of a view that were brought in later: runs sealed after it did not know them.
-pub(super) fn late_arrivals(view: &View) -> usize {
-    view.archive().late_arrivals(view.as_of())
-}

@@ -27,7 +27,6 @@ mod offers;
 mod options;
 mod prune;
 mod rejects;
-mod repair;
 mod report;
 mod scope;
 mod skill;
@@ -63,7 +62,6 @@ pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waitin
 pub use offers::{OfferOptions, OfferedSectors, OfferedTickers, offered_sectors, offered_tickers};
 pub use options::{Options, WhenHeld, WhenLost};
 pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions};
-pub use repair::repair;
 pub use report::{ReportOptions, draw, latest_facts, report};
 pub use skill::{PriceInput, SkillOptions, audit_skill};
 pub use sql::{SqlOptions, sql};
@@ -73,7 +71,7 @@ pub use store::{
     StoreVerified, TransferCounts, VerifyScope, store_of, store_of_environment,
 };
 pub use summary::{Fetched, Summary};
-pub use verify::{Repair, RepairKind, Verified, verify};
+pub use verify::{Repair, RepairKind, Verified, repair, verify};
 
 pub use crate::archive::Interrupted;
 use crate::archive::{NewRun, SealedAs, SealedRun, Settled, Unfinished, of_service};
@@ -96,7 +94,7 @@ use continuity::{Continuity, ExpectedHistory};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::{absent_sector, absent_tickers};
 pub(crate) use offers::PATIENCE;
-use report::Drawing;
+use report::draw_latest;
 pub(crate) use scope::archived_scope;
 use scope::{requests_in_words, with_delisted};
 use stage::Stage;
@@ -134,7 +132,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     match run_once(Arc::clone(&plan), options.clone()).await {
         Ok(summary) => Ok(summary),
         // A pack holds no more than its runs: without it, the run goes on from the answers that it has.
-        Err(error) => match repair::set_pack_aside(&archive, &error)? {
+        Err(error) => match verify::set_pack_aside(&archive, &error)? {
             None => Err(error),
             Some(message) => {
                 options.control.warn(&[message]);
@@ -202,7 +200,7 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
         gathered => gathered,
     };
     let (sealed, once_sealed) = oneshot::channel();
-    let drawing = Drawing::of(&plan, &options.data, &root, options.clock, &options.control);
+    let (data, archive, clock, control) = (options.data.clone(), root.clone(), options.clock, options.control.clone());
     let session = Session {
         plan: Arc::clone(&plan),
         options,
@@ -221,7 +219,7 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
         fetched.retries = client.gauge().retries();
     }
     store::publish(store.as_ref(), sent, &plan.name, &mut summary).await?;
-    summary.report = drawing.draw().await?;
+    summary.report = draw_latest(plan, data, archive, clock, control).await?;
     Ok(summary)
 }
 

@@ -181,20 +181,17 @@ impl SavedAnswer {
     }
 
     fn record(&self, (rows, rejects): (u64, u64), observed_at: DateTime<Utc>) -> RequestRecord {
-        let ClaimedFile { request, bytes, blake3: digest, .. } = self.file.clone();
-        let (endpoint, status, attempts, unknown_fields) = (self.request.endpoint, 200, 1, Vec::new());
-        let validator = None;
         RequestRecord {
-            endpoint,
-            request,
-            status,
-            attempts,
-            bytes,
-            digest,
+            endpoint: self.request.endpoint,
+            request: self.file.request.clone(),
+            status: 200,
+            attempts: 1,
+            bytes: self.file.bytes,
+            digest: self.file.blake3.clone(),
             rows,
             rejects,
-            validator,
-            unknown_fields,
+            validator: None,
+            unknown_fields: Vec::new(),
             observed_at,
         }
     }

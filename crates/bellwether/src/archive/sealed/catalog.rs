@@ -353,11 +353,6 @@ impl Archive {
         let mut files = files.map(|(folder, file)| (folder.path().join(&file.name), file.bytes));
         files.find(|(path, size)| !fits(path, *size)).map(|(path, _)| path)
     }
-
-    /// Number of folders that `prune` would remove.
-    pub fn superseded_count(&self) -> usize {
-        self.superseded_folders().len()
-    }
 }
 
 /// A listing that failed.

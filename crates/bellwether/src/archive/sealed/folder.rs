@@ -12,9 +12,9 @@ use arrow::datatypes::{Fields, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
+use super::file_rows::FileBytes;
 use super::layout::{self, fill};
 use super::seal::{SEAL, Seal};
-use super::source::FileBytes;
 use crate::disk::expansion;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
@@ -90,7 +90,7 @@ impl Folder {
 
     /// Opens a file for reading in the columns of a schema. Its rows lack the optional columns that the file does not have,
     /// until [`fill`] adds them.
-    pub(in crate::archive) fn open(
+    pub(super) fn open(
         &self,
         name: &str,
         schema: &SchemaRef,

@@ -15,4 +15,3 @@ pub(super) mod rowfile;
 pub(super) mod rows;
 pub(super) mod seal;
 pub(super) mod sealed_run;
-mod source;

@@ -12,8 +12,8 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::difference::{apply, difference, rows_of_answer};
-use crate::archive::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use crate::archive::answers::answer_files::Files;
+use crate::archive::answers::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use crate::archive::as_before::EarlierAnswers;
 use crate::archive::coverage::Coverage;
 use crate::archive::fold::cells::Cells;

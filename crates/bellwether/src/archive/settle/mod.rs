@@ -25,11 +25,10 @@ use self::by_series::{AnswerRows, AnsweredSeries, AnswersBySeries, KnownReader, 
 use self::difference::{Difference, apply, continue_places, difference, restate, steadied};
 pub(super) use self::writing::{Tables, batches};
 use self::writing::{Writing, write_rejects, write_requests};
-use super::answers::answer::Answer;
+use super::answers::Answer;
 use super::as_before::{EarlierAnswers, is_held_whole};
-use super::copies::continue_copies;
 use super::coverage::{Coverage, Extent};
-use super::edge::Edge;
+use super::edge::{Edge, continue_copies};
 use super::fold::cells::Cells;
 use super::sealed::answers::SeriesAnswer;
 use super::sealed::catalog::Archive;

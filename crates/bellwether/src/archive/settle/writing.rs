@@ -11,8 +11,8 @@ use rayon::prelude::*;
 
 use super::by_series::Repeated;
 use super::{Findings, Group};
-use crate::archive::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use crate::archive::answers::answer_files::Files;
+use crate::archive::answers::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use crate::archive::fold::cells::Cells;
 use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::rowfile::Rowfile;

@@ -176,7 +176,7 @@ impl RemoteStore {
             let key = format!("{}/{name}/{SEAL}", service.there);
             listed.iter().any(|object| object.key == key && now - object.changed > GRACE)
         };
-        let names: Vec<&str> = service.sealed_names(listed).collect();
+        let names: Vec<&str> = service.whole_names(listed).collect();
         let mut packs = Vec::new();
         for name in names.iter().filter(|name| name.starts_with("pack=")) {
             packs.extend(self.read_seal(service, name).await?);

@@ -194,7 +194,7 @@ impl RemoteStore {
     /// Whether a folder that was in the store is not any more.
     async fn is_any_gone(&self, archive: &ServiceArchive, folders: &[String]) -> Result<bool> {
         let listed = self.store.list(&archive.there).await?;
-        let there: HashSet<&str> = archive.sealed_names(&listed).collect();
+        let there: HashSet<&str> = archive.whole_names(&listed).collect();
         Ok(folders.iter().any(|folder| !there.contains(folder.as_str())))
     }
 
@@ -266,7 +266,7 @@ impl RemoteStore {
         here: &Archive,
         listed: &[Object],
     ) -> Result<Option<Vec<Seal>>> {
-        let names: Vec<&str> = archive.sealed_names(listed).collect();
+        let names: Vec<&str> = archive.whole_names(listed).collect();
         let known = here.names_in_folders();
         let packs = names.iter().filter(|name| name.starts_with("pack=") && !here.has_folder(name));
         let Some(packs) = self.read_seals(archive, packs.copied()).await? else { return Ok(None) };
@@ -418,15 +418,14 @@ impl RemoteStore {
 }
 
 impl ServiceArchive {
-    /// The names of the folders in a listing of the archive that have a record.
-    pub(super) fn sealed_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
-        let whole = listed.iter().filter(|object| object.may_be_record());
-        self.names(whole, &[RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER])
+    /// The names of the sealed folders among some objects of the archive.
+    pub(super) fn sealed_names<'o>(&self, listed: impl Iterator<Item = &'o Object>) -> impl Iterator<Item = &'o str> {
+        self.names(listed, &[RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER])
     }
 
-    /// The same, with folders whose record is cut off.
-    pub(super) fn names_with_record<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
-        self.names(listed.iter(), &[RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER])
+    /// The names of the sealed folders in a listing whose record is whole.
+    pub(super) fn whole_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
+        self.sealed_names(listed.iter().filter(|object| object.may_be_record()))
     }
 
     /// The names of the folders with notes on forgotten runs.

@@ -66,7 +66,7 @@ impl RemoteStore {
 
     /// Sends the runs, packs and merges that are not in a listing, runs first.
     async fn push_missing(&self, archive: &ServiceArchive, listed: &[Object]) -> Result<TransferCounts> {
-        let there: HashSet<&str> = archive.sealed_names(listed).collect();
+        let there: HashSet<&str> = archive.whole_names(listed).collect();
         let here = open_merged(&archive.here, &self.control.stop)?;
         let missing = here.folders_to_share().filter(|(_, seal)| !there.contains(seal.folder_name().as_str()));
         let mut missing: Vec<(&Path, &Seal)> = missing.collect();
@@ -100,7 +100,7 @@ impl RemoteStore {
     ) -> Result<Packed> {
         let own: HashMap<String, &Seal> = own.map(|seal| (seal.folder_name(), seal)).collect();
         let mut packed = Packed::default();
-        for name in archive.sealed_names(listed).filter(|name| name.starts_with("pack=")) {
+        for name in archive.whole_names(listed).filter(|name| name.starts_with("pack=")) {
             match own.get(name) {
                 Some(seal) => packed.add(seal),
                 None => match self.known_seal(archive, name).await {

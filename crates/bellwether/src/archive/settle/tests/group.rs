@@ -7,9 +7,9 @@ use arrow::array::Int32Array;
 
 use super::*;
 use crate::archive::Archive;
-use crate::archive::answers::answer::Answer;
+use crate::archive::answers::Answer;
+use crate::archive::answers::Draft;
 use crate::archive::answers::answer_files::AnswerFiles;
-use crate::archive::answers::draft::Draft;
 use crate::archive::as_before::EarlierAnswers;
 use crate::archive::sealed::seal::{LAYOUT, RunOrigin};
 use crate::archive::settle::by_series::{AnswersBySeries, KnownReader};
