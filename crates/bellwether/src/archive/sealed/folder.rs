@@ -90,11 +90,7 @@ impl Folder {
 
     /// Opens a file for reading in the columns of a schema. Its rows lack the optional columns that the file does not have,
     /// until [`fill`] adds them.
-    pub(super) fn open(
-        &self,
-        name: &str,
-        schema: &SchemaRef,
-    ) -> Result<(PathBuf, FileBytes, ArrowReaderMetadata)> {
+    pub(super) fn open(&self, name: &str, schema: &SchemaRef) -> Result<(PathBuf, FileBytes, ArrowReaderMetadata)> {
         let path = self.verified_path(name)?;
         let rows = self.record(name)?.rows;
         let file = FileBytes::open(&path)?;
