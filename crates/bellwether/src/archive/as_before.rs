@@ -10,11 +10,11 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
 
-use super::answers::answer::{Answer, AnswerRecord, Oddities};
+use super::answers::{Answer, AnswerRecord, Oddities};
 use super::sealed::answers::SeriesAnswer;
 use super::sealed::catalog::Archive;
 use super::sealed::sealed_run::SealedRun;
-use super::settle::restate::rows_of_answer;
+use super::settle::difference::rows_of_answer;
 use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::tables::{RequestRecord, SeriesKey, Table, Validator};

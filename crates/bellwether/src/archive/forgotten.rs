@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::sealed::catalog::Archive;
 use super::sealed::seal::{NO_DIGEST, SEAL, Seal, read_bounded};
 use super::sealing::SealingLock;
-use super::upkeep::PackFolder;
+use super::upkeep::HiddenFolder;
 use crate::archive::{some_names, unknown_run};
 use crate::disk::digest;
 use crate::disk::file::{self, Damaged, FileError};
@@ -116,9 +116,7 @@ impl Forgetting {
         note.seal = digest::of(note.text().as_bytes());
         note
     }
-}
 
-impl Forgetting {
     /// Parses the note in a folder, wherever that is, and checks that it is consistent.
     pub(crate) fn parse(text: &[u8], folder: &Path) -> Result<Self> {
         let path = folder.join(SEAL);
@@ -164,7 +162,7 @@ impl Forgetting {
         if !file::is_gone(&target) {
             return Ok(());
         }
-        let work = PackFolder::begin(archive, &self.run)?;
+        let work = HiddenFolder::begin(archive, &self.run)?;
         file::write_bytes(&work.path.join(SEAL), self.text().as_bytes())?;
         match file::rename_durably(&work.path, &target) {
             Err(_) if !file::is_gone(&target) => Ok(()),

@@ -11,7 +11,6 @@ use super::sealed::seal::{Parent, Seal};
 /// The runs of an archive, in the order in which they were sealed, and which of them each one knew.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lineage {
-    names: Vec<String>,
     /// For each run, a bit for each run that it knew; none while history is a line.
     known: Option<Vec<Vec<u64>>>,
     /// Runs that others knew, and that are not in the archive.
@@ -31,17 +30,16 @@ impl Lineage {
         let missing = parents.filter(is_missing).map(ToOwned::to_owned).collect();
         let is_next = |pair: &[&Seal]| matches!(&pair[1].basis[..], [only] if only.run == pair[0].run);
         let is_line = seals.windows(2).all(is_next);
-        let names = seals.iter().map(|seal| seal.run.clone()).collect();
         if is_line {
             let heads = seals.last().map(|seal| seal.parent()).into_iter().collect();
-            return Self { names, known: None, missing, heads };
+            return Self { known: None, missing, heads };
         }
         let known = closures(&seals, &index_of);
         let mut is_known = vec![0; words(seals.len())];
         known.iter().for_each(|of_run| add(&mut is_known, of_run));
         let is_head = |index: &usize| !has(&is_known, *index);
         let heads = (0..seals.len()).filter(is_head).map(|index| seals[index].parent()).collect();
-        Self { names, known: Some(known), missing, heads }
+        Self { known: Some(known), missing, heads }
     }
 
     /// Runs that others knew, and that are not in the archive.
@@ -65,20 +63,13 @@ impl Lineage {
 
     /// The runs that are concurrent with another one.
     pub(super) fn concurrent(&self) -> BTreeSet<usize> {
-        if self.known.is_none() {
-            return BTreeSet::new();
-        }
-        let count = self.names.len();
+        let Some(known) = &self.known else { return BTreeSet::new() };
+        let count = known.len();
         let pairs = (0..count).flat_map(|one| (one + 1..count).map(move |other| (one, other)));
         pairs
             .filter(|&(one, other)| !self.knew(one, other) && !self.knew(other, one))
             .flat_map(<[usize; 2]>::from)
             .collect()
-    }
-
-    /// The index of each run.
-    pub(super) fn places(&self) -> BTreeMap<&str, usize> {
-        self.names.iter().enumerate().map(|(index, name)| (name.as_str(), index)).collect()
     }
 }
 
@@ -108,37 +99,23 @@ pub(crate) fn contradictions<'s>(folders: impl Iterator<Item = &'s Seal> + Clone
     faults.into_iter().collect()
 }
 
-/// For each run, all runs that it knew, directly or through others. Clocks of different machines may differ, so a run
-/// may know one that was sealed later by the clock.
+/// For each run, all runs that it knew, directly or through others.
 fn closures(seals: &[&Seal], index_of: &HashMap<&str, usize>) -> Vec<Vec<u64>> {
     let mut known = vec![vec![0; words(seals.len())]; seals.len()];
-    let parents = |run: usize| seals[run].basis.iter().filter_map(|parent| index_of.get(parent.run.as_str()).copied());
-    let mut is_done = vec![false; seals.len()];
-    for run in 0..seals.len() {
-        // Runs whose parents are not done yet wait below them. A circle cannot occur, since a seal names the digests of
-        // others; if one did, each of its runs would be visited once.
-        let mut waiting = vec![(run, false)];
-        while let Some((run, is_second)) = waiting.pop() {
-            if is_done[run] {
-                continue;
-            }
-            if !is_second {
-                waiting.push((run, true));
-                waiting.extend(parents(run).filter(|parent| !is_done[*parent] && *parent != run).map(|it| (it, false)));
-                if waiting.len() > 2 * seals.len() + 2 {
-                    waiting.clear();
-                }
-                continue;
-            }
-            is_done[run] = true;
-            for parent in parents(run) {
+    // Clocks of machines differ, so a run may know one that was sealed later: that takes another round.
+    loop {
+        let before = known.clone();
+        for (run, seal) in seals.iter().enumerate() {
+            for &parent in seal.basis.iter().filter_map(|parent| index_of.get(parent.run.as_str())) {
                 let of_parent = known[parent].clone();
                 add(&mut known[run], &of_parent);
                 known[run][parent / 64] |= 1 << (parent % 64);
             }
         }
+        if known == before {
+            return known;
+        }
     }
-    known
 }
 
 fn words(count: usize) -> usize {

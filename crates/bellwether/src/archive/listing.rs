@@ -190,26 +190,22 @@ impl RunListing {
     ///
     /// If the archive cannot be read.
     pub fn of(archive: &Path) -> Result<Self> {
-        let archives = open_all(archive)?;
-        let unfinished =
-            archives.iter().map(|(_, archive)| unfinished_runs(archive.path())).collect::<Result<Vec<_>>>()?;
-        let of_archive = |(service, archive): &(String, Archive)| {
-            archive.runs().iter().map(|run| ListedRun::of(service, run)).collect::<Result<Vec<_>>>()
-        };
-        let mut runs = archives.iter().map(of_archive).collect::<Result<Vec<_>>>()?.concat();
-        let archives = || archives.iter().map(|(_, archive)| archive);
+        let (mut runs, mut unfinished, mut forgotten) = (Vec::new(), Vec::new(), Vec::new());
+        let mut packed_folders = 0;
+        for (service, archive) in open_all(archive)? {
+            unfinished.extend(unfinished_runs(archive.path())?);
+            for run in archive.runs() {
+                runs.push(ListedRun::of(&service, run)?);
+            }
+            packed_folders += archive.superseded_folders().len();
+            forgotten.extend(archive.forgotten_runs().map(LeftOut::of));
+        }
         runs.sort_by_key(|run| run.sealed_at);
         let mut past = Vec::new();
         for service in services(archive)? {
             past.extend(Past::of(&archive.join(&service), service)?);
         }
-        Ok(Self {
-            past,
-            runs,
-            unfinished: unfinished.concat(),
-            packed_folders: archives().map(|archive| archive.superseded_count()).sum(),
-            forgotten: archives().flat_map(|archive| archive.forgotten_runs()).map(LeftOut::of).collect(),
-        })
+        Ok(Self { runs, unfinished, packed_folders, forgotten, past })
     }
 }
 

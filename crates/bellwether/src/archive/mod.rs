@@ -98,8 +98,6 @@
 
 mod answers;
 mod as_before;
-mod claims;
-mod copies;
 pub(crate) mod coverage;
 mod edge;
 mod error;
@@ -108,11 +106,9 @@ mod forgotten;
 mod import;
 mod lineage;
 mod listing;
-mod observations;
 mod scope;
 mod sealed;
 mod sealing;
-mod sectors;
 mod services;
 mod settle;
 mod tickers;
@@ -121,13 +117,15 @@ mod upkeep;
 mod view;
 mod watched;
 
-pub use answers::answer::Oddities;
+pub use answers::Oddities;
 pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
 pub use import::{ImportOptions, Imported, import};
 pub use listing::{LeftOut, ListedRun, Past, RejectGroup, RunDetails, RunListing};
 pub use sealed::catalog::Archive;
 pub use sealed::seal::{Claim, ClaimedFile, Counts, DefinitionRecord, Joined, Parent, Seal};
+pub(crate) use sealed::sealed_run::AnsweredRequest;
 pub use sealed::sealed_run::SealedRun;
+pub(crate) use services::claims_of;
 pub use services::{folders, of_service, open_all, services};
 pub use settle::Settled;
 pub use unfinished::{Interrupted, UnfinishedRun};
@@ -143,9 +141,8 @@ pub use upkeep::open_merged;
 #[doc(hidden)]
 pub use view::View;
 
-pub(crate) use answers::answer::AnswerRecord;
-pub(crate) use answers::draft::Draft;
-pub(crate) use claims::claims_of;
+pub(crate) use answers::AnswerRecord;
+pub(crate) use answers::Draft;
 pub(crate) use coverage::Coverage;
 pub(crate) use error::{
     lost_runs, merge_failed, no_archive, no_data, no_runs, some_names, too_early, unknown_run, unwatched,
@@ -157,15 +154,14 @@ pub(crate) use lineage::contradictions;
 pub(crate) use scope::watches;
 pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
 pub(crate) use sealed::listings::LISTINGS;
-pub(crate) use sealed::requests::AnsweredRequest;
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use sealing::{SEALING_LOCK, wait_for_seal};
 pub(crate) use tickers::SeriesReader;
-pub(crate) use unfinished::{SKEW, abandoned_runs, remove_abandoned, unfinished_runs};
+pub(crate) use unfinished::{SKEW, SealedAs, abandoned_runs, remove_abandoned, unfinished_runs};
 #[cfg(feature = "harness")]
 pub(crate) use upkeep::pack_most;
 pub(crate) use upkeep::{
-    Incoming, Inspected, Pruning, check_contained, copy, difference, missing_folders, open_merged_with_claims, prune,
+    HiddenFolder, Inspected, Pruning, check_contained, copy, difference, missing_folders, open_merged_with, prune,
     verify_rows, with_source,
 };
 

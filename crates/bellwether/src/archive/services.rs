@@ -1,9 +1,15 @@
-//! The services in an archive: a folder for each, since their data never meets.
+//! The services in an archive: a folder for each, since their data never meets; and their claims.
+//!
+//! Claims are runs that were imported from files which somebody saved before, at instants that nobody witnessed. They stand in a
+//! folder of their own beside that of their service, `SERVICE.claimed`, which is an archive like any other: its runs are settled
+//! against one another, sealed, packed, verified and forgotten likewise. Only who asks for claims opens it
+//! (`Archive::open_with`), so nothing else can be changed by them. The two are then histories that met, and are merged like
+//! those of machines; the merge stands in `joined` in the folder of the claims, where nobody else reads it. A claim counts only
+//! from before the first run of the service.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::claims::folders_of_claims;
 use super::sealed::catalog::Archive;
 use super::sealed::seal::{SEAL, Seal};
 use crate::archive::no_archive;
@@ -76,7 +82,27 @@ pub fn open_all(archive: &Path) -> Result<Vec<(String, Archive)>> {
 /// As [`services`].
 pub fn folders(archive: &Path) -> Result<Vec<String>> {
     let mut folders = services(archive)?;
-    folders.extend(folders_of_claims(archive)?);
+    for path in file::entries(archive)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if ServiceIdentity::is_of_claims(name) {
+            links::refuse(&path)?;
+            folders.push(name.to_owned());
+        }
+    }
     folders.sort_unstable();
     Ok(folders)
+}
+
+/// The folder, in that of the claims, of the merges of claims and runs.
+const JOINED: &str = "joined";
+
+/// The folder of the claims of a service, by that of its runs.
+pub(crate) fn claims_of(service: &Path) -> PathBuf {
+    let name = service.file_name().unwrap_or_default().to_string_lossy();
+    service.with_file_name(ServiceIdentity::claims_of(&name))
+}
+
+/// The folder of the merges of claims and runs, by that of the claims.
+pub(super) fn joined_in(claims: &Path) -> PathBuf {
+    claims.join(JOINED)
 }

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::FOLDER_OF_UNFINISHED;
-use super::answers::answer::{Answer, AnswerRecord};
+use super::answers::Draft;
 use super::answers::answer_files::AnswerFiles;
-use super::answers::draft::Draft;
+use super::answers::{Answer, AnswerRecord};
 use super::as_before::{KnownAnswer, known_answers};
 use super::sealed::catalog::Archive;
 use super::sealed::folder::Folder;
@@ -77,16 +77,16 @@ pub struct NewRun<'a> {
 }
 
 /// What a run is sealed as.
-#[derive(Default)]
-struct SealedAs<'a> {
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SealedAs<'a> {
     /// The runs that are gone and that it goes on without.
-    lost: &'a [String],
+    pub(crate) lost: &'a [String],
     /// What it was imported from, if it is a claim.
-    claimed: Option<&'a Claim>,
+    pub(crate) claimed: Option<&'a Claim>,
     /// Why not all of its requests were answered, if so.
-    in_part: Option<&'a str>,
+    pub(crate) in_part: Option<&'a str>,
     /// Whether the next run goes on from its answers.
-    resumes: bool,
+    pub(crate) resumes: bool,
 }
 
 /// The answers so far.
@@ -150,20 +150,15 @@ impl Unfinished {
         let run = free_name(beginning.now, is_free);
         let path = folder.join(&run);
         fs::create_dir(&path).map_err(FileError::write(&path))?;
-        let definition = beginning.definition.to_owned();
-        let (service, started_at) = (beginning.service.clone(), beginning.now);
-        let definition_text = Some(beginning.text.to_owned());
-        let layout = LAYOUT;
-        let sealed_answers = 0;
         let origin = RunOrigin {
-            layout,
+            layout: LAYOUT,
             run,
-            definition,
+            definition: beginning.definition.to_owned(),
             definition_digest,
-            definition_text,
-            service,
-            started_at,
-            sealed_answers,
+            definition_text: Some(beginning.text.to_owned()),
+            service: beginning.service.clone(),
+            started_at: beginning.now,
+            sealed_answers: 0,
         };
         let lock = file::create(&path.join(RECORD))?;
         let record = path.join(RECORD);
@@ -310,10 +305,7 @@ impl Unfinished {
         self.len() > self.origin.sealed_answers
     }
 
-    /// Settles the run against everything that the archive knows, and seals it, at the instant that `sealing` returns or
-    /// later: after every run that is sealed already. No other run of the archive is sealed meanwhile. `check` sees the run
-    /// as it is settled, and may fail. It may bring in more runs and then refuse: the run is settled again, a few times at
-    /// most.
+    /// Seals a run of which every request was answered, as [`seal_as`](Self::seal_as) does.
     ///
     /// # Errors
     ///
@@ -324,38 +316,16 @@ impl Unfinished {
         sealing: impl Fn() -> Result<DateTime<Utc>>,
         check: impl Fn(&SealedRun) -> Result<bool>,
     ) -> Result<Settled> {
-        self.seal_as(&SealedAs { lost, ..SealedAs::default() }, sealing, check)
+        self.seal_as(SealedAs { lost, ..SealedAs::default() }, sealing, check)
     }
 
-    /// The same for a run of which not all requests were answered, and why. If it `resumes`, the next run of the definition
-    /// goes on from its answers.
-    ///
-    /// # Errors
-    ///
-    /// As [`seal`](Self::seal).
-    pub fn seal_in_part(
+    /// Settles the run against everything that the archive knows, and seals it, at the instant that `sealing` returns or
+    /// later: after every run that is sealed already. No other run of the archive is sealed meanwhile. `check` sees the run
+    /// as it is settled, and may fail. It may bring in more runs and then refuse: the run is settled again, a few times at
+    /// most.
+    pub(crate) fn seal_as(
         &self,
-        (why, resumes): (&str, bool),
-        lost: &[String],
-        sealing: impl Fn() -> Result<DateTime<Utc>>,
-        check: impl Fn(&SealedRun) -> Result<bool>,
-    ) -> Result<Settled> {
-        self.seal_as(&SealedAs { lost, in_part: Some(why), resumes, ..SealedAs::default() }, sealing, check)
-    }
-
-    /// Settles the run against the claims that an archive has, and seals it as a claim of the instant that `sealing` returns,
-    /// which is later than that of every other claim. No other claim is sealed meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// As [`seal`](Self::seal).
-    pub fn seal_claim(&self, claim: &Claim, sealing: impl Fn() -> Result<DateTime<Utc>>) -> Result<Settled> {
-        self.seal_as(&SealedAs { claimed: Some(claim), ..SealedAs::default() }, sealing, |_| Ok(true))
-    }
-
-    fn seal_as(
-        &self,
-        &SealedAs { lost, claimed, in_part, resumes }: &SealedAs<'_>,
+        sealed_as: SealedAs<'_>,
         sealing: impl Fn() -> Result<DateTime<Utc>>,
         check: impl Fn(&SealedRun) -> Result<bool>,
     ) -> Result<Settled> {
@@ -373,7 +343,7 @@ impl Unfinished {
             let newest = before.runs().iter().map(|run| run.seal().sealed_at + TimeDelta::microseconds(1)).max();
             let sealed_at = newest.map_or_else(&sealing, |newest| Ok(sealing()?.max(newest)))?;
             let (before, origin, answers, conventions) = (&before, &self.origin, &answers, &self.conventions);
-            let settling = Settling { before, origin, answers, sealed_at, lost, conventions, claimed, in_part };
+            let settling = Settling { before, origin, answers, sealed_at, conventions, sealed_as };
             let (seal, known) = settling.settle(&folder)?;
             let run = |path| SealedRun::of(seal.clone(), Arc::new(Folder::new(path, seal.clone())));
             if !check(&run(folder.clone()))? && times < MOST_TIMES {
@@ -389,7 +359,7 @@ impl Unfinished {
             // The run is sealed; reads take a little longer until the next one packs it.
             tracing::warn!(%error, "cannot pack runs");
         }
-        if resumes {
+        if sealed_as.resumes {
             match self.resume_as_another(settled.run.seal().sealed_at) {
                 Ok(()) => return Ok(settled),
                 Err(error) => tracing::warn!(%error, "cannot keep the answers for the next run, which begins anew"),

@@ -3,7 +3,7 @@
 //! A view filters rows by `sealed_at` and folds the observations of each cell. It reads the archive a few whole tickers
 //! at a time; articles a few whole dates at a time, unless all articles of a ticker are needed at once.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
@@ -12,11 +12,10 @@ use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
 
 use super::fold::cells::{Cells, Revision};
-use super::fold::histories::{EVER, FoldedObservations, StoredObservations};
+use super::fold::histories::{EVER, FoldedObservations, Histories, StoredObservations};
 use super::fold::merged::{Merged, Portion};
-use super::observations::ObservedSlab;
-use super::scope::{Scope, listed_tickers, listing, sectors};
-use super::sealed::bound::{Bound, Cuts};
+use super::scope::Scope;
+use super::sealed::by_ticker::{Bound, Cuts};
 use super::sealed::catalog::Archive;
 use super::sealed::folder::Folder;
 use super::sealed::horizon::{CountedShare, Horizon};
@@ -27,7 +26,7 @@ use super::sealed::sealed_run::SealedRun;
 use super::upkeep::open_merged_part;
 use crate::archive::merge_failed;
 use crate::error::Result;
-use crate::interface::{Endpoint, Sector, Ticker};
+use crate::interface::{Endpoint, Ticker};
 use crate::plan::Vintage;
 use crate::process::cancel::CancellationToken;
 use crate::process::trace::work;
@@ -143,33 +142,6 @@ impl View {
         Ok(self.listings.get_or_init(|| listings))
     }
 
-    /// The tickers that some requests listed last.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
-    pub fn tickers_listed_by(&self, requests: &BTreeSet<String>) -> Result<BTreeSet<Ticker>> {
-        Ok(listed_tickers(self.listings()?, requests))
-    }
-
-    /// The series that the latest answer to each of some requests listed.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
-    pub fn listing(&self, requests: &BTreeSet<String>) -> Result<BTreeMap<String, BTreeSet<SeriesKey>>> {
-        Ok(listing(self.listings()?, requests))
-    }
-
-    /// The signal series in a scope.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
-    pub fn members(&self, scope: &Scope) -> Result<HashSet<SeriesKey>> {
-        Ok(scope.members(self.listings()?))
-    }
-
     /// The operations whose answers listed some series.
     ///
     /// # Errors
@@ -178,26 +150,6 @@ impl View {
     pub fn sources_of(&self, series: &HashSet<SeriesKey>) -> Result<BTreeSet<Endpoint>> {
         let listed = self.listings()?.series().filter(|(key, _)| series.contains(*key));
         Ok(listed.flat_map(|(_, events)| events.iter().map(|event| event.source)).collect())
-    }
-
-    /// The sector of each ticker that a sector request lists, or listed last; the first by name if there are several. A
-    /// scope that asks for sectors counts its own requests only.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
-    pub fn sectors(&self, scope: Option<&Scope>) -> Result<HashMap<Ticker, Sector>> {
-        let first = |(ticker, sectors): (Ticker, BTreeSet<Sector>)| Some((ticker, sectors.into_iter().next()?));
-        Ok(self.all_sectors(scope)?.into_iter().filter_map(first).collect())
-    }
-
-    /// All sectors of each ticker, likewise; the last one if none lists it any more.
-    ///
-    /// # Errors
-    ///
-    /// If a run cannot be read.
-    pub fn all_sectors(&self, scope: Option<&Scope>) -> Result<HashMap<Ticker, BTreeSet<Sector>>> {
-        Ok(sectors(self.listings()?, |request| scope.is_none_or(|scope| scope.counts_for_sectors(request))))
     }
 
     /// When one of some requests was last answered after an instant; `None` if none was.
@@ -243,9 +195,7 @@ impl View {
     ///
     /// If a file cannot be opened.
     pub fn observations(&self, table: Table) -> Result<impl Iterator<Item = Result<StoredObservations>> + use<>> {
-        let mut merged = self.merge(table)?;
-        let next = move || merged.next(Cuts::of_cells(table)).transpose();
-        Ok(std::iter::from_fn(next).map(move |piece| Ok(StoredObservations::of(table, piece?.batches))))
+        self.observations_in(table, Cuts::of_cells(table))
     }
 
     /// The same, with all articles of a ticker in one piece.
@@ -254,8 +204,16 @@ impl View {
     ///
     /// If a file cannot be opened.
     pub fn whole_observations(&self, table: Table) -> Result<impl Iterator<Item = Result<StoredObservations>> + use<>> {
+        self.observations_in(table, Cuts::Tickers)
+    }
+
+    fn observations_in(
+        &self,
+        table: Table,
+        cuts: Cuts,
+    ) -> Result<impl Iterator<Item = Result<StoredObservations>> + use<>> {
         let mut merged = self.merge(table)?;
-        let next = move || merged.next(Cuts::Tickers).transpose();
+        let next = move || merged.next(cuts).transpose();
         Ok(std::iter::from_fn(next).map(move |piece| Ok(StoredObservations::of(table, piece?.batches))))
     }
 
@@ -345,7 +303,7 @@ impl View {
         scope: &Scope,
         vintage: Vintage,
     ) -> Result<impl Iterator<Item = Result<ObservedSlab>> + use<>> {
-        let asked = OfTickers(self.news_tickers(scope)?);
+        let asked = Arc::new(self.news_tickers(scope)?);
         let watched = Arc::new(self.watched_tickers(scope)?);
         let mut signals = self.merge(Table::Signals)?;
         let mut articles = self.news(Table::Articles)?;
@@ -360,7 +318,7 @@ impl View {
             let (mut held, mut rows) = (Vec::new(), 0);
             while let Some(piece) = articles.next_until(&tickers.end, Cuts::Dates)? {
                 if rows <= HELD_ARTICLES {
-                    let spans = asked.of(view.spans(Table::Articles, &piece)?)?;
+                    let spans = of_tickers(&asked, view.spans(Table::Articles, &piece)?)?;
                     rows += spans.num_rows();
                     held.push(spans);
                 }
@@ -369,7 +327,7 @@ impl View {
             let whole = |table: Table, merged: &mut Merged| -> Result<RecordBatch> {
                 let mut pieces = Vec::new();
                 while let Some(piece) = merged.next_until(&range.1, Cuts::Tickers)? {
-                    pieces.push(asked.of(view.spans(table, &piece)?)?);
+                    pieces.push(of_tickers(&asked, view.spans(table, &piece)?)?);
                 }
                 concat_batches(&Slab::news_schema(table), &pieces).map_err(merge_failed)
             };
@@ -378,9 +336,9 @@ impl View {
             let articles = if rows <= HELD_ARTICLES {
                 ArticlePieces::in_memory(held)
             } else {
-                let (view, asked) = (view.clone(), asked.clone());
+                let (view, asked) = (view.clone(), Arc::clone(&asked));
                 let stored = ArticlePieces::on_disk(move || view.articles_between(&range.0, range.1.clone()));
-                stored.map(move |piece| asked.of(piece))
+                stored.map(move |piece| of_tickers(&asked, piece))
             };
             let watched = Arc::clone(&watched);
             let signals = usable(&signals, &members)?;
@@ -447,43 +405,52 @@ impl View {
     }
 }
 
-/// The tickers whose rows count.
-#[derive(Clone)]
-struct OfTickers(BTreeSet<Ticker>);
+/// A slab, and the observations of its signals.
+pub struct ObservedSlab {
+    /// The slab.
+    pub slab: Slab,
+    signals: FoldedObservations,
+}
 
-impl OfTickers {
-    /// Their rows among some, which are sorted by ticker.
-    fn of(&self, rows: RecordBatch) -> Result<RecordBatch> {
-        let tickers = rows.column(0).as_dictionary::<Int32Type>();
-        let names = tickers.values().as_string::<i32>();
-        let is_wanted: Vec<bool> = names.iter().map(|name| name.is_some_and(|name| self.has(name))).collect();
-        if is_wanted.iter().all(|is_wanted| *is_wanted) {
-            return Ok(rows);
-        }
-        let is_kept: BooleanArray = tickers.keys().values().iter().map(|key| Some(is_wanted[*key as usize])).collect();
-        filter_record_batch(&rows, &is_kept).map_err(merge_failed)
+impl ObservedSlab {
+    /// The histories of its signals, of all series of its tickers.
+    ///
+    /// # Errors
+    ///
+    /// If the observations cannot be grouped.
+    pub fn histories(&self) -> Result<Histories> {
+        self.signals.histories()
     }
+}
 
-    fn has(&self, name: &str) -> bool {
-        name.parse::<Ticker>().is_ok_and(|ticker| self.0.contains(&ticker))
+/// The rows of some tickers among others, which are sorted by ticker.
+fn of_tickers(wanted: &BTreeSet<Ticker>, rows: RecordBatch) -> Result<RecordBatch> {
+    let tickers = rows.column(0).as_dictionary::<Int32Type>();
+    let names = tickers.values().as_string::<i32>().iter();
+    let is_wanted: Vec<bool> = names
+        .map(|name| name.and_then(|name| name.parse().ok()).is_some_and(|ticker| wanted.contains(&ticker)))
+        .collect();
+    if is_wanted.iter().all(|is_wanted| *is_wanted) {
+        return Ok(rows);
     }
+    let is_kept: BooleanArray = tickers.keys().values().iter().map(|key| Some(is_wanted[*key as usize])).collect();
+    filter_record_batch(&rows, &is_kept).map_err(merge_failed)
 }
 
 /// The signals of some series that have a date.
 fn usable(signals: &RecordBatch, members: &HashSet<SeriesKey>) -> Result<RecordBatch> {
-    let failed = merge_failed;
     let ranges = keys::ranges(Table::Signals, signals).map_err(merge_failed)?;
     let kept: Vec<_> = ranges.iter().filter(|(key, _)| members.contains(key)).map(|(_, range)| range).collect();
     let dated = if kept.len() == ranges.len() {
         signals.clone()
     } else {
         let pieces: Vec<RecordBatch> = kept.iter().map(|range| signals.slice(range.start, range.len())).collect();
-        concat_batches(signals.schema_ref(), &pieces).map_err(failed)?
+        concat_batches(signals.schema_ref(), &pieces).map_err(merge_failed)?
     };
     let dates = dated.column_by_name("date").expect("signals have dates").as_primitive::<TimestampMicrosecondType>();
     if dates.null_count() == 0 {
         return Ok(dated);
     }
     let has_date: BooleanArray = dates.iter().map(|date| Some(date.is_some())).collect();
-    filter_record_batch(&dated, &has_date).map_err(failed)
+    filter_record_batch(&dated, &has_date).map_err(merge_failed)
 }

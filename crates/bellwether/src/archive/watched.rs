@@ -5,9 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::sealed::listings::{Listing, Listings, read};
-use super::sealed::requests::{AnsweredRequest, REQUESTS, answered_requests};
-use super::sealed::run_rows::RowsByRun;
-use super::sealed::sealed_run::SealedRun;
+use super::sealed::sealed_run::{AnsweredRequest, REQUESTS, RowsByRun, SealedRun, answered_requests};
 use super::{Scope, View, watches};
 use crate::disk::file::FileError;
 use crate::error::Result;
@@ -123,7 +121,7 @@ impl View {
         mut pass: impl FnMut(&SealedRun, AnsweredRequest<'_>),
     ) -> Result<()> {
         let schema = RequestRecord::schema();
-        let mut rows = RowsByRun::of(self.archive(), REQUESTS, schema, &AnsweredRequest::COLUMNS);
+        let mut rows = RowsByRun::new(self.archive(), REQUESTS, schema, &AnsweredRequest::COLUMNS);
         for run in self.runs() {
             for rows in rows.of_run(run)? {
                 let failed = |reason| FileError::damage(&run.path().join(REQUESTS), reason);

@@ -8,7 +8,7 @@ use url::Url;
 use crate::disk::digest;
 
 /// A service, as definitions and archives know it. Data of services with different names never meets.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceIdentity {
     /// Its name, which is that of its folder in an archive.
     pub name: String,

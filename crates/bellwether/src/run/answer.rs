@@ -113,20 +113,17 @@ fn request_record(
     (rows, rejects): (u64, u64),
     validator: Option<Validator>,
 ) -> RequestRecord {
-    let BodySummary { status, attempts, bytes, digest, observed_at, .. } = seen;
-    let (endpoint, request) = (request.endpoint, request.to_string());
-    let unknown_fields = Vec::new();
     RequestRecord {
-        endpoint,
-        request,
-        status,
-        attempts,
-        bytes,
-        digest,
+        endpoint: request.endpoint,
+        request: request.to_string(),
+        status: seen.status,
+        attempts: seen.attempts,
+        bytes: seen.bytes,
+        digest: seen.digest,
         rows,
         rejects,
         validator,
-        unknown_fields,
-        observed_at,
+        unknown_fields: Vec::new(),
+        observed_at: seen.observed_at,
     }
 }

@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::names::some_of;
 use super::scope::requests_in_words;
 use crate::archive::{
-    Archive, Scope, SealedRun, View, lost_runs, no_runs, of_service, open_merged, open_merged_with_claims, some_names,
+    Archive, Scope, SealedRun, View, folders, lost_runs, no_runs, of_service, open_merged_with, services, some_names,
     too_early, wait_for_seal,
 };
 use crate::definition::changed_keys;
@@ -16,6 +16,7 @@ use crate::disk::digest;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::{AdHoc, Claims, PinnedVersion, Plan, RowKind, Shape};
 use crate::process::cancel::CancellationToken;
+use crate::serve::ArchivedServices;
 use crate::text::human::{count_of, group_digits};
 use crate::time::{Clock, to_record};
 
@@ -28,12 +29,11 @@ pub(crate) fn view_of(
 ) -> Result<View> {
     let service = of_service(archive, &plan.service.name)?;
     match plan.claims {
-        Claims::LeftOut => view(&service, as_of, stop),
         Claims::Included if plan.dataset.shape != Shape::Long => {
             let what = "a wide dataset cannot mark what rests on claims";
             Err(Error::usage(what, "set `layout = \"long\"` in `[output]`, or leave claims out"))
         }
-        Claims::Included => view_with(&service, as_of, stop, open_merged_with_claims),
+        claims => view_with(&service, claims, as_of, stop),
     }
 }
 
@@ -83,23 +83,17 @@ fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
 
 /// The view of a service's archive as of an instant, or of its latest state, read until a token is cancelled.
 pub(crate) fn view(archive: &Path, as_of: Option<DateTime<Utc>>, stop: &CancellationToken) -> Result<View> {
-    view_with(archive, as_of, stop, open_merged)
+    view_with(archive, Claims::LeftOut, as_of, stop)
 }
 
-fn view_with(
-    archive: &Path,
-    as_of: Option<DateTime<Utc>>,
-    stop: &CancellationToken,
-    open_merged: impl Fn(&Path, &CancellationToken) -> Result<Archive>,
-) -> Result<View> {
-    let mut opened = open_merged(archive, stop)?;
-    if let Some(as_of) = as_of.filter(|as_of| newest(&opened).is_none_or(|newest| *as_of > newest)) {
+fn view_with(path: &Path, claims: Claims, as_of: Option<DateTime<Utc>>, stop: &CancellationToken) -> Result<View> {
+    let mut archive = open_merged_with(path, claims, stop)?;
+    if let Some(as_of) = as_of.filter(|as_of| newest(&archive).is_none_or(|newest| *as_of > newest)) {
         check_past(as_of)?;
         // A run that is being sealed may count from an instant before this one.
-        wait_for_seal(archive, stop)?;
-        opened = open_merged(archive, stop)?;
+        wait_for_seal(path, stop)?;
+        archive = open_merged_with(path, claims, stop)?;
     }
-    let archive = opened;
     let (Some(first), Some(newest)) = (first(&archive), newest(&archive)) else {
         return Err(no_runs(archive.path()));
     };
@@ -112,6 +106,45 @@ fn view_with(
         return Err(too_early(as_of, first));
     }
     Ok(View::of(archive, as_of))
+}
+
+/// The services of an archive that have some names, or all of them, each as of an instant or of that of each request.
+///
+/// # Errors
+///
+/// If the archive cannot be read, if it has no such service, or if a service has no run by the instant, which must not be in
+/// the future.
+pub fn past(
+    archive: &Path,
+    names: Vec<String>,
+    as_of: Option<DateTime<Utc>>,
+    stop: &CancellationToken,
+) -> Result<ArchivedServices> {
+    as_of.map_or(Ok(()), check_past)?;
+    // Claims are served if they are named.
+    let known = folders(archive)?;
+    let mut served = if names.is_empty() { services(archive)? } else { names };
+    served.sort_unstable();
+    served.dedup();
+    let mut folders = Vec::with_capacity(served.len());
+    for name in served {
+        if !known.contains(&name) {
+            let what = format!("no service `{name}` in `{}`", archive.display());
+            let hint = if known.is_empty() {
+                "run it first: `bellwether run NAME`".to_owned()
+            } else {
+                format!("it has {}", known.join(", "))
+            };
+            return Err(Error::usage(what, hint));
+        }
+        let folder = of_service(archive, &name)?;
+        view(&folder, as_of, stop)?;
+        folders.push((name, folder));
+    }
+    if folders.is_empty() {
+        return Err(no_runs(archive));
+    }
+    Ok(ArchivedServices::new(folders, |folder, stop| view(folder, None, stop), as_of, stop))
 }
 
 /// Refuses an instant in the future: what will be known by then is not known yet.
@@ -165,9 +198,4 @@ pub(super) fn note_on_definition(plan: &Plan, view: &View) -> Option<String> {
     };
     let changed: Vec<String> = changed_keys(text, &plan.text).iter().map(ToString::to_string).collect();
     (!changed.is_empty()).then(|| format!("the definition was another one then: {}", changed.join("; ")))
-}
-
-/// Runs sealed by the instant of a view that were brought in later: runs sealed after it did not know them.
-pub(super) fn late_arrivals(view: &View) -> usize {
-    view.archive().late_arrivals(view.as_of())
 }

@@ -12,15 +12,15 @@ use super::scope::{archived_scope, requests_in_words};
 use super::skill::PriceInput;
 use super::stage::Stage;
 use crate::archive::{Scope, View, no_runs, of_service, services, too_early};
-use crate::audit::Subject;
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, RowFindings, of_rows, quality};
 use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::sources::{Sources, sources};
 use crate::audit::table::{self, TableAudit, TableInput};
+use crate::audit::{Leak, Subject, leak};
 use crate::columns::Rows;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{DatasetPlan, Filter, Plan};
+use crate::plan::{DatasetPlan, Filter, Plan, RowKind};
 use crate::time::{Clock, unique_name};
 
 /// Runs work as a stage.
@@ -190,4 +190,32 @@ fn find_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> 
         None => (answers(&view, |_| true)?, RowFindings::default()),
     };
     quality(&options.subject()?, answers, rows, deliver)
+}
+
+/// Tests the dataset of a plan for look-ahead.
+///
+/// # Errors
+///
+/// When the archive cannot be read, or a copy of it cannot be written in the folder `scratch`.
+pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control) -> Result<Leak> {
+    if plan.dataset.rows == RowKind::Article {
+        let what = format!("`{}` has no join to audit", plan.name);
+        return Err(Error::usage(what, "audit the definition that joins the news"));
+    }
+    if plan.dataset.rows == RowKind::Observation {
+        let what = format!("`{}` has each value as it was known, and nothing is joined to it", plan.name);
+        return Err(Error::usage(what, "audit a definition with `latest` or `first` values"));
+    }
+    let view = view_of(plan, archive, None, &control.stop)?;
+    control.warn(&view.notes_on_runs());
+    if !plan.dataset.labels.horizons.is_empty() {
+        control.warn(&[
+            "the returns of `[labels]` look ahead by design: they are no features, and not part of the trials"
+                .to_owned(),
+        ]);
+    }
+    let dataset = plan.dataset.clone().without_labels();
+    let scope = archived_scope(plan, &view)?;
+    let found = run_as_stage(control, "leak", || leak(view.archive(), &scope, &dataset, scratch))?;
+    Ok(Leak { dataset: plan.name.clone(), ..found })
 }

@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::as_of::{late_arrivals, note_on_definition, notes_on_watch, view_of_build};
-use super::basis::Writer;
-use super::blocking::blocking;
+use super::as_of::{note_on_definition, notes_on_watch, view_of_build};
+use super::blocking;
 use super::builder::{Builder, add_counts, scratch};
 use super::checks::{Checking, PreviousVersions, RowChecks};
-use super::knowing_run::knowing_run;
+use super::named_past::knowing_run;
 use super::names::some_of;
 use super::observer::Control;
-use super::report::Drawing;
+use super::report::draw_latest;
 use super::scope::archived_scope;
 use super::skill::PriceInput;
 use super::stage::Stage;
@@ -22,7 +21,6 @@ use super::store::{self, RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::View;
 use crate::audit::revisions::{Counting, RewrittenSince};
-use crate::columns::Rows;
 use crate::dataset::{Wide, no_rows};
 use crate::definition::changed_keys;
 use crate::disk::file::{self, TargetFile};
@@ -98,7 +96,8 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
         }
         None => None,
     };
-    let drawing = Drawing::of(&plan, &data, &options.archive, options.clock, &options.control);
+    let (archive, clock, control) = (options.archive.clone(), options.clock, options.control.clone());
+    let (drawn, folder) = (Arc::new(plan.clone()), data.clone());
     let built = blocking(move || {
         let datasets = data.join("datasets");
         let before = PreviousVersions { datasets: Some(&datasets), in_store: in_store.as_ref() };
@@ -118,7 +117,7 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
         store::publish(Some(&store), sent, &name, &mut summary).await?;
     }
     if is_own {
-        summary.report = drawing.draw().await?;
+        summary.report = draw_latest(drawn, folder, archive, clock, control).await?;
     }
     Ok(summary)
 }
@@ -149,28 +148,33 @@ pub async fn save(plan: Plan, format: Format, file: TargetFile, options: BuildOp
     write(plan, format, Destination::File(file), options).await
 }
 
+/// Builds the dataset of a plan, with the runs that a store has and the archive does not, and writes it to a file or a stream.
+/// Returns the number of rows, of which there must be some.
 async fn write(plan: Plan, format: Format, to: Destination<'static>, options: BuildOptions) -> Result<u64> {
-    fetch(&plan, &options).await?;
-    let before = PreviousVersions::default();
-    blocking(move || from_archive(plan, options, before, |work, options, _| work.write(format, to, options.clock)))
-        .await
-}
-
-/// Fetches the runs that a build needs and the archive does not have, if there is a store.
-async fn fetch(plan: &Plan, options: &BuildOptions) -> Result<()> {
     // Nothing is published, so there is no folder of datasets.
-    let store = RemoteStore::of(
-        plan,
-        options.store.as_ref(),
-        StoreAccess::Read,
-        &options.archive,
-        &options.archive,
-        &options.control,
-    )?;
-    match store {
-        Some(store) => store.pull_archive(options.ad_hoc.as_of).await.map(drop),
-        None => Ok(()),
+    let (store, archive) = (options.store.as_ref(), &options.archive);
+    if let Some(store) = RemoteStore::of(&plan, store, StoreAccess::Read, archive, archive, &options.control)? {
+        store.pull_archive(options.ad_hoc.as_of).await?;
     }
+    blocking(move || {
+        from_archive(plan, options, PreviousVersions::default(), |work, options, _| {
+            let dataset = &work.plan.dataset;
+            let schema = Arc::clone(dataset.written.schema());
+            let mut out = RowOutput::begin(format.into(), to, schema, &RowEncoding::of(work.plan))?;
+            work.control.warn(&work.view.notes_on_runs());
+            let mut count = 0;
+            work.rows(dataset, scratch(options.clock), None, |rows| {
+                count += rows.num_rows() as u64;
+                out.write_rows(&dataset.written.part(&rows))
+            })?;
+            if count == 0 {
+                return Err(no_rows(&work.plan.name));
+            }
+            out.finish()?;
+            Ok(count)
+        })
+    })
+    .await
 }
 
 /// Finds and checks the inputs of a dataset.
@@ -208,7 +212,7 @@ pub(super) fn from_archive<T>(
 
 /// The note on runs that were brought in after the instant of a build.
 fn note_on_late_arrivals(view: &View) -> Option<String> {
-    let late = late_arrivals(view) as u64;
+    let late = view.archive().late_arrivals(view.as_of()) as u64;
     let runs = count_of(late, "run", "runs");
     (late > 0)
         .then(|| format!("{runs} sealed by then became known later; `--as-of VERSION` rebuilds a version without them"))
@@ -245,7 +249,7 @@ impl Builder<'_> {
             name: self.plan.name.clone(),
             definition: self.plan.text.clone(),
             ad_hoc,
-            basis: self.basis(Writer::Program)?,
+            basis: self.basis("program")?,
             service: self.plan.service.clone(),
             runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
             rebuilt_as_of: knowing_run(self.plan, self.view),
@@ -448,25 +452,5 @@ impl Builder<'_> {
         };
         let staged = publication.complete(self.plan, facts_as_json)?;
         Ok(BuiltVersion { staged, facts, rewritten, notes: Vec::new() })
-    }
-
-    /// Writes the dataset to a file or a stream. Returns the number of rows.
-    fn write(&self, format: Format, to: Destination<'_>, clock: Clock) -> Result<u64> {
-        let schema = Arc::clone(self.plan.dataset.written.schema());
-        let mut out = RowOutput::begin(format.into(), to, schema, &RowEncoding::of(self.plan))?;
-        let count = self.each(clock, |rows| out.write_rows(&rows))?;
-        out.finish()?;
-        Ok(count)
-    }
-
-    /// Delivers the rows of the dataset, which must not be empty. Returns their number.
-    fn each(&self, clock: Clock, mut deliver: impl FnMut(Rows) -> Result<()>) -> Result<u64> {
-        self.control.warn(&self.view.notes_on_runs());
-        let mut count = 0;
-        self.rows(&self.plan.dataset, scratch(clock), None, |rows| {
-            count += rows.num_rows() as u64;
-            deliver(self.plan.dataset.written.part(&rows))
-        })?;
-        if count == 0 { Err(no_rows(&self.plan.name)) } else { Ok(count) }
     }
 }

@@ -10,8 +10,7 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Int32Type};
 use percent_encoding::percent_decode_str;
 
-use super::basis::Writer;
-use super::blocking::blocking;
+use super::blocking;
 use super::build::{BuildOptions, from_archive};
 use super::builder::Builder;
 use super::checks::{PreviousVersion, PreviousVersions, RowChecks};
@@ -33,7 +32,7 @@ use crate::facts::{Facts, Tally};
 use crate::interface::Ticker;
 use crate::key;
 use crate::plan::{Claims, Codec, DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
-use crate::spark::{Address, Cluster, RowDigest, SUCCESS, TOKEN, Write};
+use crate::spark::{Address, Cluster, RowDigest, SUCCESS, SparkError, TOKEN, Write};
 use crate::sql::{self, Dialect, ForgottenRuns, Question, statement};
 use crate::store::{self, Latest, Store};
 use crate::tables::{ArticleCounts, Table};
@@ -55,12 +54,14 @@ pub struct ClusterOptions {
 
 /// A statement for a cluster, and the part of the archive that it reads.
 struct ClusterJob {
+    plan: Plan,
     view: View,
     scope: Scope,
     statement: String,
     provenance: Provenance,
     /// The version before, if there is one.
     before: Option<PreviousVersion>,
+    control: Control,
     notes: Vec<String>,
 }
 
@@ -82,26 +83,24 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let control = build.control.clone();
     let target = RemoteStore::open(&output, StoreAccess::Write, &build.archive, &data, &control)?;
     let job = prepare(&plan, build, &data, &target).await?;
-    let version = unique_name(job.provenance.built_at);
+    let (as_of, built_at, store) = (job.provenance.as_of, job.provenance.built_at, target.store());
+    let version = unique_name(built_at);
     let at = format!("datasets/{}/{version}", plan.name);
     let (expected, on_cluster) = compute(&plan, &engine, &job.statement, &for_spark(&output, &at), &control).await?;
-    let store = target.store();
     let staging = Staging::create(&data.join("datasets").join(&plan.name), &version)?;
-    let fetching = Fetching { plan: &plan, store, at: &at, staging: &staging, control: &control };
-    let (read, tally, fetched) = fetching.read(expected).await?;
-    let (plan_of_version, folder) = (plan.clone(), staging.file(""));
-    let sealing = Sealing { plan: plan_of_version, version, job, read, tally, control: control.clone() };
-    let Sealed { described, facts, provenance, mut notes } = blocking(move || sealing.seal(&folder)).await?;
+    let (read, tally, fetched) = fetch_rows(&plan, (store, &at), &staging, expected, &control).await?;
+    let (name, folder) = (version.clone(), staging.file(""));
+    let (described, facts, notes) = blocking(move || job.seal(&name, read, tally, &folder)).await?;
     let files = vec![FileRecord::of(&staging.file(FACTS), FACTS, 0, &control.stop)?];
     // A store has the runs of its versions.
     target.push_archive().await?;
     store.send(&store::Sealed { at: at.clone(), record: RECORD, files }, &staging.file(""), |_| ()).await?;
-    let instants = (provenance.as_of, provenance.built_at);
-    notes.extend(target.name_latest(&Latest::new(&plan.name, version_of(&at), instants, &described.content)).await?);
     let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
     let ExternalVersion { files, rows, content, .. } = described;
+    let later = target.name_latest(&Latest::new(&plan.name, &version, (as_of, built_at), &content)).await?;
+    let notes = notes.into_iter().chain(later).collect();
     let dataset = Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content };
-    let published = PublishedDataset { facts, dataset, as_of: provenance.as_of, notes };
+    let published = PublishedDataset { facts, dataset, as_of, notes };
     Ok(Summary::of(&plan, published, vec![on_cluster, fetched], begun.elapsed()))
 }
 
@@ -143,7 +142,7 @@ async fn compute(
     key::mask(env::var(TOKEN));
     let stop = &control.stop;
     let cluster = stop.run_until_cancelled(Cluster::connect(engine)).await.ok_or_else(Error::interruption)??;
-    let stage = Stage::of_tasks(control, "spark");
+    let stage = Stage::of_files(control, "spark", 0);
     let columns: Vec<&str> = plan.dataset.schema.fields().iter().map(|field| field.name().as_str()).collect();
     let write = Write { statement, columns: &columns, folder, options: options_of(plan.files.codec) };
     let digest = cluster.write(write, stop, |tasks| stage.tasks(tasks.done, tasks.planned)).await?;
@@ -191,10 +190,6 @@ fn for_spark(url: &StoreUrl, at: &str) -> String {
     }
 }
 
-fn version_of(at: &str) -> &str {
-    at.rsplit('/').next().unwrap_or(at)
-}
-
 impl Builder<'_> {
     /// The statement for a cluster that reads the archive at a location.
     fn cluster_job(&self, archive: &str, options: &BuildOptions, notes: Vec<String>) -> Result<ClusterJob> {
@@ -214,12 +209,13 @@ impl Builder<'_> {
             dialect: Dialect::Spark,
         };
         Ok(ClusterJob {
+            plan: self.plan.clone(),
             statement: statement(&question)?,
             provenance: Provenance {
                 name: self.plan.name.clone(),
                 definition: self.plan.text.clone(),
                 ad_hoc: options.ad_hoc.clone(),
-                basis: self.basis(Writer::Spark)?,
+                basis: self.basis("spark")?,
                 service: self.plan.service.clone(),
                 runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
                 // This program writes other files.
@@ -231,92 +227,67 @@ impl Builder<'_> {
             view: self.view.clone(),
             scope: self.scope.clone(),
             before: self.before.cloned(),
+            control: options.control.clone(),
             notes,
         })
     }
 }
 
-/// Files that a cluster wrote, on their way to be read.
-struct Fetching<'a> {
-    plan: &'a Plan,
-    store: &'a Store,
-    /// The folder that the cluster wrote.
-    at: &'a str,
-    staging: &'a Staging,
-    control: &'a Control,
-}
-
-impl Fetching<'_> {
-    /// Fetches the files one by one, and reads their rows in order, which must have a digest.
-    async fn read(&self, expected: RowDigest) -> Result<(ExternalFiles, Tally, Timing)> {
-        let listed = self.store.list(self.at).await?;
-        let name = |key: &str| key.strip_prefix(self.at).map(|name| name.trim_start_matches('/').to_owned());
-        let mut names: Vec<String> = listed.iter().filter_map(|object| name(&object.key)).collect();
-        names.sort();
-        if !names.iter().any(|name| name == SUCCESS) {
-            return Err(self
-                .store
-                .damage(self.at, format!("Spark reported success, but `{SUCCESS}` is missing"))
-                .into());
-        }
-        // The others are hidden files, such as checksums.
-        names.retain(|name| fits(name, ROWS_OF_SPARK));
-        let stage = Stage::of_files(self.control, "pull", names.len());
-        let mut read = ExternalFiles::new(self.plan.clone(), self.control.stop.clone());
-        let (mut digest, mut tally) = (RowDigest::default(), Tally::new(&self.plan.dataset));
-        for name in names {
-            let path = self.staging.file(&name);
-            self.store.download(&format!("{}/{name}", self.at), &path).await?;
-            let before = digest.rows;
-            (read, digest, tally) = blocking(move || {
-                read.add(&name, &path, |rows| {
-                    tally.count(&Rows::from(rows.clone()));
-                    digest.add(rows)
-                })?;
-                remove::file(&path).map_err(FileError::write(&path))?;
-                Ok((read, digest, tally))
-            })
-            .await?;
-            stage.count(digest.rows - before, 0);
-        }
-        if digest != expected {
-            let (at, found, expected) = (self.store.address(self.at), digest.rows, expected.rows);
-            let what = format!(
-                "`{at}` does not hold the rows that the statement computes: {} rows, expected {}",
-                group_digits(found),
-                group_digits(expected)
-            );
-            return Err(
-                Error::new(ErrorKind::Checks, what).with_hint("nothing was published; run the same command again")
-            );
-        }
-        Ok((read, tally, stage.finish()))
+/// Fetches the files that a cluster wrote to a folder of a store one by one, and reads their rows in order, which must have a
+/// digest.
+async fn fetch_rows(
+    plan: &Plan,
+    (store, at): (&Store, &str),
+    staging: &Staging,
+    expected: RowDigest,
+    control: &Control,
+) -> Result<(ExternalFiles, Tally, Timing)> {
+    let listed = store.list(at).await?;
+    let name = |key: &str| key.strip_prefix(at).map(|name| name.trim_start_matches('/').to_owned());
+    let mut names: Vec<String> = listed.iter().filter_map(|object| name(&object.key)).collect();
+    names.sort();
+    if !names.iter().any(|name| name == SUCCESS) {
+        return Err(store.damage(at, format!("Spark reported success, but `{SUCCESS}` is missing")).into());
     }
+    // The others are hidden files, such as checksums.
+    names.retain(|name| fits(name, ROWS_OF_SPARK));
+    let stage = Stage::of_files(control, "pull", names.len());
+    let mut read = ExternalFiles::new(plan.clone(), control.stop.clone());
+    let (mut digest, mut tally) = (RowDigest::default(), Tally::new(&plan.dataset));
+    for name in names {
+        let path = staging.file(&name);
+        store.download(&format!("{at}/{name}"), &path).await?;
+        let before = digest.rows;
+        (read, digest, tally) = blocking(move || {
+            read.add(&name, &path, |rows| {
+                tally.count(&Rows::from(rows.clone()));
+                digest.add(rows)
+            })?;
+            remove::file(&path).map_err(FileError::write(&path))?;
+            Ok((read, digest, tally))
+        })
+        .await?;
+        stage.count(digest.rows - before, 0);
+    }
+    if digest != expected {
+        let (at, found, expected) = (store.address(at), group_digits(digest.rows), group_digits(expected.rows));
+        let what =
+            format!("`{at}` does not hold the rows that the statement computes: {found} rows, expected {expected}");
+        return Err(Error::new(ErrorKind::Checks, what).with_hint("nothing was published; run the same command again"));
+    }
+    Ok((read, tally, stage.finish()))
 }
 
-/// A version that is about to be sealed.
-struct Sealing {
-    plan: Plan,
-    version: String,
-    job: ClusterJob,
-    read: ExternalFiles,
-    tally: Tally,
-    control: Control,
-}
-
-/// The contents of its record.
-struct Sealed {
-    described: ExternalVersion,
-    facts: Facts,
-    provenance: Provenance,
-    notes: Vec<String>,
-}
-
-impl Sealing {
-    /// Writes the files that describe the version: the facts and the record.
-    fn seal(self, folder: &Path) -> Result<Sealed> {
-        let Self { plan, version, job, read, tally, control } = self;
-        let ClusterJob { view, scope, provenance, before, mut notes, .. } = job;
+impl ClusterJob {
+    /// Checks the rows of a version, and writes the files that describe it to a folder: the facts and the record.
+    fn seal(
+        self,
+        version: &str,
+        read: ExternalFiles,
+        tally: Tally,
+        folder: &Path,
+    ) -> Result<(ExternalVersion, Facts, Vec<String>)> {
+        let Self { plan, view, scope, provenance, before, control, mut notes, .. } = self;
         let before = before.as_ref();
         let work = Builder {
             plan: &plan,
@@ -328,8 +299,7 @@ impl Sealing {
         };
         let mut facts = tally.finish();
         facts.articles = articles(&view, &scope, &facts, &plan.dataset)?;
-        let slabs = view.slabs(&scope, plan.dataset.vintage)?;
-        facts.seen_live = dataset::count_live(slabs, &plan.dataset)?;
+        facts.seen_live = dataset::count_live(view.slabs(&scope, plan.dataset.vintage)?, &plan.dataset)?;
         facts.contradictions = work.contradictions()?;
         let rewritten = before.map(|before| work.rewritten(before.recorded.as_of)).transpose()?.flatten();
         let rewritten = rewritten.as_ref();
@@ -339,10 +309,10 @@ impl Sealing {
         control.note(&of_rows);
         notes.extend(of_rows);
         let text = facts.to_json();
-        let described = read.describe(&version, &provenance, &text);
+        let described = read.describe(version, &provenance, &text);
         file::write_bytes(&folder.join(FACTS), &text)?;
         described.seal(folder)?;
-        Ok(Sealed { described, facts, provenance, notes })
+        Ok((described, facts, notes))
     }
 }
 
@@ -376,4 +346,35 @@ fn articles(view: &View, scope: &Scope, facts: &Facts, plan: &DatasetPlan) -> Re
         }
     }
     Ok(counts)
+}
+
+impl From<SparkError> for Error {
+    fn from(error: SparkError) -> Self {
+        let kind = match error {
+            SparkError::Unreachable { .. } => ErrorKind::Temporary,
+            _ => ErrorKind::Service,
+        };
+        let hint = match error {
+            SparkError::Unreachable { .. } => {
+                "check that a Spark Connect server listens there (`sbin/start-connect-server.sh`), and run the same command again"
+            }
+            SparkError::Denied { .. } => {
+                "set `SPARK_CONNECT_AUTHENTICATE_TOKEN`, which is sent with `/;use_ssl=true` at the end of the address, or to \
+                 this machine"
+            }
+            SparkError::Refused { .. } => {
+                "every worker must be able to read the archive: keep it in a store, or on a file system that all of them have"
+            }
+            SparkError::Failed { .. } => {
+                "the log of the driver says more; every worker must be able to read the archive and write the output"
+            }
+            SparkError::Answer { .. } => "use Spark 4",
+        };
+        let (message, reason) = (error.to_string(), std::error::Error::source(&error).map(ToString::to_string));
+        let failure = Self::new(kind, message).with_hint(hint);
+        match reason {
+            Some(reason) => failure.with_source(reason),
+            None => failure,
+        }
+    }
 }

@@ -8,32 +8,25 @@ mod answer;
 mod as_of;
 mod audits;
 mod basis;
-mod blocking;
 mod build;
 mod builder;
 mod checked;
 mod checks;
 #[cfg(feature = "spark")]
 mod cluster;
+mod connect;
 mod continuity;
-mod demo;
 mod doctor;
-mod error;
 mod forget;
 mod gather;
-mod knowing_run;
-mod last_listed;
-mod leak;
 mod missing;
 mod named_past;
 mod names;
 mod observer;
 mod offers;
 mod options;
-mod past;
 mod prune;
 mod rejects;
-mod repair;
 mod report;
 mod scope;
 mod skill;
@@ -48,29 +41,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
-pub use audits::{AuditOptions, audit_quality, audit_revisions, audit_sources, audit_table};
+pub use audits::{AuditOptions, audit_leak, audit_quality, audit_revisions, audit_sources, audit_table};
 pub use build::{BuildOptions, WhenUnchanged, build, save, stream};
 pub use checked::{CheckedDefinition, ColumnDocument, PlanDocument};
 #[cfg(feature = "spark")]
 pub use cluster::{ClusterOptions, build_on_cluster};
+pub use connect::DEMO_SEED;
+use connect::connect;
 pub use continuity::check_history;
-pub use demo::DEMO_SEED;
-use demo::Demo;
 pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};
 pub use forget::{Forgot, ForgotRun, forget};
 pub use gather::SignalSource;
-pub use leak::audit_leak;
 pub use named_past::{AsOf, Past, PastQuery};
 pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
 pub use offers::{OfferOptions, OfferedSectors, OfferedTickers, offered_sectors, offered_tickers};
 pub use options::{Options, WhenHeld, WhenLost};
-pub use past::past;
 pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions};
-pub use repair::repair;
 pub use report::{ReportOptions, draw, latest_facts, report};
 pub use skill::{PriceInput, SkillOptions, audit_skill};
 pub use sql::{SqlOptions, sql};
@@ -80,37 +71,34 @@ pub use store::{
     StoreVerified, TransferCounts, VerifyScope, store_of, store_of_environment,
 };
 pub use summary::{Fetched, Summary};
-pub use verify::{Repair, RepairKind, Verified, verify};
+pub use verify::{Repair, RepairKind, Verified, repair, verify};
 
 pub use crate::archive::Interrupted;
-use crate::archive::{NewRun, SealedRun, Settled, Unfinished, of_service};
+use crate::archive::{NewRun, SealedAs, SealedRun, Settled, Unfinished, of_service};
 use crate::audit::answers::answers;
 pub use crate::disk::file::{FileRecord, TargetFile, WhenExists};
 use crate::disk::{file, links};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
-use crate::fetch::{Addresses, Client, ClockTrust};
-use crate::key::ApiKey;
-use crate::net::address::host_of;
-use crate::plan::{AdHoc, Plan, Remote, Source};
+use crate::fetch::{Client, ClockTrust};
+use crate::plan::{AdHoc, Plan, Source};
 use crate::project::Project;
 use crate::text::human::count_of;
 use crate::time::Clock;
 
+pub use as_of::past;
 use as_of::view_of;
 pub(crate) use as_of::view_of_build;
-use blocking::blocking;
 pub(crate) use builder::{Builder, scratch};
-use checks::{Checking, PreviousVersions, RunAnswers};
+use checks::{Checking, PreviousVersions};
 use continuity::{Continuity, ExpectedHistory};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::{absent_sector, absent_tickers};
 pub(crate) use offers::PATIENCE;
-use report::Drawing;
+use report::draw_latest;
 pub(crate) use scope::archived_scope;
 use scope::{requests_in_words, with_delisted};
 use stage::Stage;
-use start::StartTime;
 
 /// Between two earlier runs of the demo.
 const EARLIER_WEEKS: i64 = 4;
@@ -157,7 +145,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
             Ok(summary)
         }
         // A pack holds no more than its runs: without it, the run goes on from the answers that it has.
-        Err(error) => match repair::set_pack_aside(&archive, &error)? {
+        Err(error) => match verify::set_pack_aside(&archive, &error)? {
             None => Err(error),
             Some(message) => {
                 options.control.warn(&[message]);
@@ -190,7 +178,7 @@ async fn run_earlier(plan: &Arc<Plan>, options: &Options, earlier: u8) -> Result
 }
 
 async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
-    let instant = Instant::now();
+    let begun = Instant::now();
     if let Source::Remote(remote) = &plan.source
         && let Some(warning) = remote.key.warning()
     {
@@ -221,8 +209,7 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
     let Continuity { lost, notes } = continuity::check(expected)?;
     options.control.note(&notes);
     let now = start::now(&options).await?;
-    let begun = StartTime { at: now, instant };
-    let key = key(&plan, &options.control.stop).await?;
+    let (addresses, key, demo) = connect(&plan, now.date_naive(), &options.control.stop).await?;
     // Before the first request: fail early if the output cannot be written.
     let (interrupted, stop) = (options.interrupted, &options.control.stop);
     let service = &plan.service;
@@ -231,15 +218,6 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
     let unfinished = Unfinished::begin(&options.archive, beginning)?;
     options.control.warn(unfinished.warnings());
     options.control.observe(Event::Named { run: unfinished.name() });
-    let demo = match plan.source {
-        Source::Demo { .. } => Some(Demo::start(now.date_naive()).await?),
-        Source::Remote(_) => None,
-    };
-    let (addresses, key) = match (&plan.source, key, &demo) {
-        (Source::Remote(remote), Some(key), _) => (addresses(remote), key),
-        (_, _, Some(demo)) => (demo.addresses(), demo.key()),
-        _ => unreachable!("the service is the demo, which was started, or remote, and its key was read"),
-    };
     let trust = store.as_ref().map_or(ClockTrust::Unconfirmed, RemoteStore::clock_trust);
     let client = Client::new(addresses, key, plan.limits, options.clock, options.evidence())?.trusting(trust);
     let unfinished = Arc::new(unfinished);
@@ -257,44 +235,38 @@ async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {
         gathered => gathered,
     };
     let (sealed, once_sealed) = oneshot::channel();
-    let drawing = Drawing::of(&plan, &options.data, &root, options.clock, &options.control);
-    let finishing = Finishing {
+    let (data, archive, clock, control) = (options.data.clone(), root.clone(), options.clock, options.control.clone());
+    let session = Session {
         plan: Arc::clone(&plan),
         options,
         unfinished,
-        gathered,
+        begun_at: now,
         begun,
         lost,
         root,
         store: store.clone(),
         in_store,
-        sealed,
     };
-    let finished = finish(finishing);
+    let finished = blocking(move || session.finish(gathered, sealed));
     let (summary, sent) = tokio::join!(finished, store::send_once(store.as_ref(), once_sealed));
     let mut summary = summary?;
     if let Some(fetched) = &mut summary.fetched {
         fetched.retries = client.gauge().retries();
     }
     store::publish(store.as_ref(), sent, &plan.name, &mut summary).await?;
-    summary.report = drawing.draw().await?;
+    summary.report = draw_latest(plan, data, archive, clock, control).await?;
     Ok(summary)
 }
 
-async fn key(plan: &Plan, stop: &CancellationToken) -> Result<Option<ApiKey>> {
-    let Source::Remote(remote) = &plan.source else { return Ok(None) };
-    // It chooses the source of the key, and whom the key is sent to.
-    plan.require_trust()?;
-    let (source, host, stop) = (remote.key.clone(), host_of(&remote.base_url), stop.clone());
-    blocking(move || source.read(&host, &|| stop.is_cancelled())).await.map(Some)
+/// Runs blocking work off the runtime's own threads.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    spawn_blocking(work).await.unwrap_or_else(|panic| Err(Error::worker(panic)))
 }
 
-fn addresses(remote: &Remote) -> Addresses {
-    Addresses {
-        signals: remote.base_url.clone(),
-        sentiment: remote.sentiment_base_url.clone(),
-        asking: remote.asking.clone(),
-    }
+/// A base address without the service, by what it answered to one of its operations.
+fn wrong_address(address: &str, status: u16, setting: &str, lacking: &str) -> Error {
+    Error::new(ErrorKind::Service, format!("`GET {address}` answered {status}: is `{setting}` correct?"))
+        .with_hint(format!("check the address; if it is correct, the service no longer offers {lacking}"))
 }
 
 /// Whether a failure is one of the service, so that what was answered before is what it says.
@@ -318,14 +290,15 @@ fn in_part(error: Error, run: Option<&str>, answers: usize) -> Error {
     error.as_kind(kind).with_hint(hint)
 }
 
-/// The input of the second half of a run.
-struct Finishing {
+/// A run whose requests were made.
+struct Session {
     plan: Arc<Plan>,
     options: Options,
     unfinished: Arc<Unfinished>,
-    /// What the dataset needs, or why that is not there.
-    gathered: Result<Gathered>,
-    begun: StartTime,
+    /// By the clock of the machine, which may be set.
+    begun_at: DateTime<Utc>,
+    /// By a monotonic clock.
+    begun: Instant,
     /// The runs that are gone and that it goes on without.
     lost: Vec<String>,
     /// The archive of all services.
@@ -333,18 +306,16 @@ struct Finishing {
     store: Option<RemoteStore>,
     /// The record of the latest version in the store.
     in_store: Option<VersionRecord>,
-    /// Learns that the run is sealed.
-    sealed: oneshot::Sender<()>,
 }
 
-/// The second half of a run, after everything was fetched.
-async fn finish(finishing: Finishing) -> Result<Summary> {
-    let runtime = Handle::current();
-    blocking(move || {
-        let Finishing { plan, options, unfinished, gathered, begun, lost, root, store, in_store, sealed } = finishing;
-        let records = unfinished.records();
-        let stage = Stage::begin(&options.control, "archive");
-        let sealing = || start::sealing_instant(&unfinished.records(), begun, options.clock);
+impl Session {
+    /// Seals what was answered, tells so, and publishes the dataset if it has all that it needs.
+    fn finish(self, gathered: Result<Gathered>, sealed: oneshot::Sender<()>) -> Result<Summary> {
+        let Self { plan, options, unfinished, begun_at, begun, lost, root, store, in_store } = self;
+        let (records, control) = (unfinished.records(), &options.control);
+        let stage = Stage::begin(control, "archive");
+        let sealing = || start::sealing_instant(&unfinished.records(), begun_at, options.clock);
+        let runtime = Handle::current();
         // Whether no other machine has sent a run meanwhile.
         let check = |_: &SealedRun| {
             let Some(store) = &store else { return Ok(true) };
@@ -354,24 +325,25 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
         let gathered = match gathered {
             Ok(gathered) => gathered,
             Err(error) => {
+                let why = error.in_one_line();
                 let resumes = error.kind() != ErrorKind::Checks;
-                let why = (&*error.in_one_line(), resumes);
-                return Err(match unfinished.seal_in_part(why, &lost, sealing, check) {
+                let sealed_as = SealedAs { lost: &lost, in_part: Some(&why), resumes, ..SealedAs::default() };
+                return Err(match unfinished.seal_as(sealed_as, sealing, check) {
                     Ok(Settled { run, .. }) => {
                         let _ = sealed.send(());
                         in_part(error, Some(run.name()), records.len())
                     }
                     // What was answered is kept for the next run.
                     Err(failure) => {
-                        options.control.warn(&[format!("what was answered is not sealed: {}", failure.in_one_line())]);
+                        control.warn(&[format!("what was answered is not sealed: {}", failure.in_one_line())]);
                         error
                     }
                 });
             }
         };
         let Gathered { scope, signals, demanded, refusals, lacking, mut notes, mut timings } = gathered;
-        let fetched = Fetched::of(&records, signals);
-        let Settled { run, known } = unfinished.seal(&lost, sealing, check)?;
+        let sealed_as = SealedAs { lost: &lost, ..SealedAs::default() };
+        let Settled { run, known } = unfinished.seal_as(sealed_as, sealing, check)?;
         // Without a store nothing waits for it.
         let _ = sealed.send(());
         // Freeing the memory of the answers takes the system a while.
@@ -382,38 +354,29 @@ async fn finish(finishing: Finishing) -> Result<Summary> {
             run.name()
         );
         rejects::check(plan.max_reject_share, &records, &run, &kept)?;
-        let stage = Stage::begin(&options.control, "dataset");
-        let view = view_of(&plan, &root, None, &options.control.stop)?;
+        let stage = Stage::begin(control, "dataset");
+        let view = view_of(&plan, &root, None, &control.stop)?;
         let scope = with_delisted(scope, &plan, &view)?;
         let datasets = options.data.join("datasets");
         let versions = PreviousVersions { datasets: Some(&datasets), in_store: in_store.as_ref() };
         let (before, found) = versions.find(&plan.name, view.archive());
-        options.control.note(&found);
+        control.note(&found);
         notes.extend(found);
         let before = before.as_ref();
-        let control = &options.control;
         let checking = Checking { plan: &plan, view: &view, scope: &scope, before, control };
-        let found = checking.pull(&RunAnswers {
-            records: &records,
-            demanded: &demanded,
-            refusals: &refusals,
-            lacking: &lacking,
-        })?;
-        options.control.note(&found);
+        let found = checking.pull(&records, &demanded, &refusals, &lacking)?;
+        control.note(&found);
         notes.extend(found);
-        let work = Builder { plan: &plan, view: &view, scope: &scope, control: &options.control, prices: &PriceInput::OfDefinition, before };
+        let prices = &PriceInput::OfDefinition;
+        let work = Builder { plan: &plan, view: &view, scope: &scope, control, prices, before };
         let published = work.publish(&options.data, options.clock, AdHoc::default(), WhenUnchanged::Publish, &stage)?;
         timings.push(stage.finish());
         prune::prune_copies(view.archive());
         let requests = requests_in_words(&plan, &view, &scope)?;
         let new_rejects = answers(&view, |request| requests.contains(request))?.rejects.new;
-        let rejects = run.requests()?.iter().map(|record| record.rejects).sum();
-        let (path, changes) = (run.path().to_owned(), run.seal().changes);
-        let fetched = Fetched { run: path, changes, known, rejects, new_rejects, ..fetched };
-        let mut summary = Summary::of(&plan, published, timings, begun.instant.elapsed());
-        summary.fetched = Some(fetched);
+        let mut summary = Summary::of(&plan, published, timings, begun.elapsed());
+        summary.fetched = Some(Fetched::of(&records, signals, &run, known, new_rejects)?);
         summary.notes.splice(0..0, notes);
         Ok(summary)
-    })
-    .await
+    }
 }

@@ -10,14 +10,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::decode_pages;
-use super::demo::Demo;
+use super::connect::connect;
 use super::observer::Control;
-use super::{addresses, key};
 use crate::decode::{Answer, AnswerPart, Rules};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Answered, Body, Client, ReadFault};
 use crate::interface::{Endpoint, Period, Regime, Sector, Ticker};
-use crate::plan::{Plan, Request, RequestLimits, RequestList, Source};
+use crate::plan::{Plan, Request, RequestLimits, RequestList};
 use crate::time::Clock;
 
 /// Names that services have for sectors, as far as they are known.
@@ -159,17 +158,8 @@ pub async fn offered_tickers(plan: &Plan, options: &OfferOptions) -> Result<Offe
 
 /// Asks the service of a plan something that a person waits for.
 async fn ask<T>(plan: &Plan, options: &OfferOptions, question: impl AsyncFnOnce(&Client) -> Result<T>) -> Result<T> {
-    let demo = match plan.source {
-        Source::Demo { .. } => Some(Demo::start(options.clock.now().date_naive()).await?),
-        Source::Remote(_) => None,
-    };
-    let (addresses, key) = match (&plan.source, &demo) {
-        (Source::Remote(remote), _) => {
-            (addresses(remote), key(plan, &options.control.stop).await?.expect("a remote service needs a key"))
-        }
-        (Source::Demo { .. }, Some(demo)) => (demo.addresses(), demo.key()),
-        (Source::Demo { .. }, None) => unreachable!("it was started"),
-    };
+    let today = options.clock.now().date_naive();
+    let (addresses, key, demo) = connect(plan, today, &options.control.stop).await?;
     let evidence = options.data.join("evidence");
     let client = Client::new(addresses, key, brief(plan.limits), options.clock, evidence)?;
     let answer = tokio::select! {

@@ -6,11 +6,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
 use super::as_of::view_of;
-use super::blocking::blocking;
+use super::blocking;
 use super::builder::{Builder, add_counts, scratch};
 use super::observer::Control;
 use super::scope::{archived_scope, requests_in_words};
@@ -92,39 +93,25 @@ pub fn draw(report: &Report, data: &Path) -> Result<PathBuf> {
     Ok(file)
 }
 
-/// What draws the report of a definition after it was published, if it asks for one.
-pub(super) struct Drawing {
-    plan: Plan,
-    options: ReportOptions,
-}
-
-impl Drawing {
-    /// The drawing of a plan, in a data folder, from an archive.
-    pub(super) fn of(plan: &Plan, data: &Path, archive: &Path, clock: Clock, control: &Control) -> Self {
-        let options = ReportOptions {
-            name: Some(plan.name.clone()),
-            data: data.to_owned(),
-            archive: archive.to_owned(),
-            root: PathBuf::new(),
-            as_of: None,
-            clock,
-            control: control.clone(),
-        };
-        Self { plan: plan.clone(), options }
+/// Draws the report of the latest version of a plan in a data folder, from an archive, after it was published. Returns the page;
+/// none if the definition does not ask for one.
+pub(super) async fn draw_latest(
+    plan: Arc<Plan>,
+    data: PathBuf,
+    archive: PathBuf,
+    clock: Clock,
+    control: Control,
+) -> Result<Option<PathBuf>> {
+    if !plan.files.report {
+        return Ok(None);
     }
-
-    /// Draws the report of the latest version. Returns the page; none if the definition does not ask for one.
-    pub(super) async fn draw(self) -> Result<Option<PathBuf>> {
-        if !self.plan.files.report {
-            return Ok(None);
-        }
-        blocking(move || {
-            let Self { plan, options } = self;
-            let (folder, recorded) = version_of(&options.data.join("datasets"), options.name.as_deref())?;
-            draw(&report_of(&plan, &folder, &recorded, &options)?, &options.data).map(Some)
-        })
-        .await
-    }
+    let (name, root) = (Some(plan.name.clone()), PathBuf::new());
+    let options = ReportOptions { name, data, archive, root, as_of: None, clock, control };
+    blocking(move || {
+        let (folder, recorded) = version_of(&options.data.join("datasets"), options.name.as_deref())?;
+        draw(&report_of(&plan, &folder, &recorded, &options)?, &options.data).map(Some)
+    })
+    .await
 }
 
 /// The report of a version in a folder, whose plan is known.

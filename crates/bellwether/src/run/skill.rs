@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 use super::audits::{AuditOptions, run_as_stage};
-use super::demo::DEMO_SEED;
+use super::connect::DEMO_SEED;
 use crate::archive::{Scope, View};
 use crate::audit::Subject;
 use crate::audit::skill::{Skill, SkillInput, WhenMissing, skill};

@@ -52,15 +52,9 @@ impl<'a> Stage<'a> {
         Self::start(control, name, Some(requests as u64), Some(gauge))
     }
 
-    /// Starts a stage that goes through some files.
+    /// Starts a stage that goes through some files, or tasks that are planned on the way.
     pub(super) fn of_files(control: &'a Control, name: &'static str, files: usize) -> Self {
         Self::start(control, name, Some(files as u64), None)
-    }
-
-    /// Starts a stage whose tasks are planned on the way.
-    #[cfg(feature = "spark")]
-    pub(super) fn of_tasks(control: &'a Control, name: &'static str) -> Self {
-        Self::start(control, name, Some(0), None)
     }
 
     /// Sets how many tasks are done, and how many are planned.

@@ -1,7 +1,7 @@
 //! The start of a run: it takes the lock of its definition, and checks that the clock is not behind the archive.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -86,19 +86,14 @@ pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
     }
 }
 
-/// When a run began.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StartTime {
-    /// By the clock of the machine, which may be set.
-    pub(super) at: DateTime<Utc>,
-    /// By a monotonic clock.
-    pub(super) instant: Instant,
-}
-
 /// The instant at which a run is sealed: not before it began, nor before its last answer was complete.
-pub(super) fn sealing_instant(answers: &[Arc<AnswerRecord>], begun: StartTime, clock: Clock) -> Result<DateTime<Utc>> {
+pub(super) fn sealing_instant(
+    answers: &[Arc<AnswerRecord>],
+    begun_at: DateTime<Utc>,
+    clock: Clock,
+) -> Result<DateTime<Utc>> {
     let now = clock.now();
-    let before = answers.iter().map(|answer| answer.request.observed_at).fold(begun.at, DateTime::max);
+    let before = answers.iter().map(|answer| answer.request.observed_at).fold(begun_at, DateTime::max);
     if before - now > SKEW {
         let what =
             format!("the clock moved backwards during the run, from {} to {}", to_record(before), to_record(now));

@@ -11,9 +11,10 @@ use serde::Serialize;
 
 use super::gather::SignalSource;
 use super::stage::Timing;
-use super::store::transfer::StoreUpload;
-use crate::archive::{AnswerRecord, Counts, Oddities};
+use super::store::StoreUpload;
+use crate::archive::{AnswerRecord, Counts, Oddities, SealedRun};
 use crate::disk::file::{FileRecord, as_text, as_text_if_any};
+use crate::error::Result;
 use crate::export::Dataset;
 use crate::facts::Facts;
 use crate::plan::{Format, Plan, Shape};
@@ -106,24 +107,27 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// The counts of the answers of a run.
-    pub(super) fn of(answers: &[Arc<AnswerRecord>], signals: SignalSource) -> Self {
-        let mut fetched = Self {
+    /// What a sealed run has of some answers.
+    pub(super) fn of(
+        answers: &[Arc<AnswerRecord>],
+        signals: SignalSource,
+        run: &SealedRun,
+        known: u64,
+        new_rejects: Option<u64>,
+    ) -> Result<Self> {
+        let mut oddities = Oddities::default();
+        answers.iter().for_each(|answer| oddities.add(answer.oddities.clone()));
+        Ok(Self {
             signals,
             requests: answers.len(),
             retries: 0,
-            rejects: 0,
-            new_rejects: None,
-            oddities: Oddities::default(),
-            changes: Counts::default(),
-            known: 0,
-            run: PathBuf::new(),
-        };
-        for answer in answers {
-            fetched.rejects += answer.request.rejects;
-            fetched.oddities.add(answer.oddities.clone());
-        }
-        fetched
+            rejects: run.requests()?.iter().map(|record| record.rejects).sum(),
+            new_rejects,
+            oddities,
+            changes: run.seal().changes,
+            known,
+            run: run.path().to_owned(),
+        })
     }
 }
 

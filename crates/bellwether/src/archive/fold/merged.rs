@@ -12,8 +12,7 @@ use arrow::error::ArrowError;
 
 use super::order::Order;
 use crate::archive::merge_failed;
-use crate::archive::sealed::bound::{Bound, Cuts};
-use crate::archive::sealed::by_ticker::ByTicker;
+use crate::archive::sealed::by_ticker::{Bound, ByTicker, Cuts};
 use crate::archive::sealed::file_rows::FileRows;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::horizon::{CountedShare, Horizon};

@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use url::form_urlencoded;
 
-use super::{Archive, Claim, ClaimedFile, Counts, Interrupted, NewRun, Unfinished, claims_of, of_service};
+use super::{Archive, Claim, ClaimedFile, Counts, Interrupted, NewRun, SealedAs, Unfinished, claims_of, of_service};
 use crate::decode::{Answer, AnswerPart, DecodeFault, Decoded, Rules};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
@@ -129,10 +129,12 @@ pub fn import(plan: &Plan, options: &ImportOptions, stop: &CancellationToken) ->
     }
     let claim = Claim { imported_at: Clock::System.now(), files: imported.files.clone() };
     // Another import may have sealed claims since the check.
-    let settled = unfinished.seal_claim(&claim, || match position(&folder, at, &answers)? {
+    let sealed_as = SealedAs { claimed: Some(&claim), ..SealedAs::default() };
+    let sealing = || match position(&folder, at, &answers)? {
         (None, sealing) => Ok(sealing),
         (Some(run), _) => Err(Error::new(ErrorKind::Data, format!("there is a claim of {}: `{run}`", to_record(at)))),
-    });
+    };
+    let settled = unfinished.seal_as(sealed_as, sealing, |_| Ok(true));
     if settled.is_err() {
         unfinished.discard();
     }
@@ -179,20 +181,17 @@ impl SavedAnswer {
     }
 
     fn record(&self, (rows, rejects): (u64, u64), observed_at: DateTime<Utc>) -> RequestRecord {
-        let ClaimedFile { request, bytes, blake3: digest, .. } = self.file.clone();
-        let (endpoint, status, attempts, unknown_fields) = (self.request.endpoint, 200, 1, Vec::new());
-        let validator = None;
         RequestRecord {
-            endpoint,
-            request,
-            status,
-            attempts,
-            bytes,
-            digest,
+            endpoint: self.request.endpoint,
+            request: self.file.request.clone(),
+            status: 200,
+            attempts: 1,
+            bytes: self.file.bytes,
+            digest: self.file.blake3.clone(),
             rows,
             rejects,
-            validator,
-            unknown_fields,
+            validator: None,
+            unknown_fields: Vec::new(),
             observed_at,
         }
     }

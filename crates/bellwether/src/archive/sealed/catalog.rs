@@ -5,8 +5,10 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, Utc};
 
@@ -14,14 +16,14 @@ use super::folder::Folder;
 use super::horizon::Horizon;
 use super::seal::{Joined, SEAL, Seal};
 use super::sealed_run::SealedRun;
-use super::seals;
-use crate::archive::claims::{claims_of, joined_in};
 use crate::archive::forgotten::{self, ForgottenRun};
 use crate::archive::lineage::Lineage;
 use crate::archive::no_archive;
+use crate::archive::services::{claims_of, joined_in};
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
 use crate::error::{Error, Result};
+use crate::plan::Claims;
 use crate::process::cancel::CancellationToken;
 
 /// How often an archive is listed again because a folder was removed meanwhile.
@@ -60,13 +62,14 @@ impl Archive {
         Ok(whole.without_forgotten(forgotten))
     }
 
-    /// The same with the claims beside it, if there are any. A claim counts only from before the first run: so it adds what
-    /// nobody witnessed, and never changes what somebody did.
-    pub(crate) fn open_with_claims(path: &Path) -> Result<Self> {
-        let claims = claims_of(path);
-        if file::is_gone(&claims) {
+    /// The same, perhaps with the claims beside it, if there are any. A claim counts only from before the first run: so it adds
+    /// what nobody witnessed, and never changes what somebody did.
+    pub(in crate::archive) fn open_with(path: &Path, claims: Claims) -> Result<Self> {
+        let folder = claims_of(path);
+        if claims == Claims::LeftOut || file::is_gone(&folder) {
             return Self::open(path);
         }
+        let claims = folder;
         let whole = Self::open_folders(path, Some(claims.clone()))?;
         let mut notes = forgotten::notes(path)?;
         notes.extend(forgotten::notes(&claims)?);
@@ -84,7 +87,7 @@ impl Archive {
 
     /// Opens it again, as it is now.
     pub(in crate::archive) fn reopen(&self) -> Result<Self> {
-        if self.claims.is_some() { Self::open_with_claims(&self.path) } else { Self::open(&self.path) }
+        Self::open_with(&self.path, if self.claims.is_some() { Claims::Included } else { Claims::LeftOut })
     }
 
     /// Opens an archive as it is stored, with the runs that are forgotten.
@@ -253,17 +256,16 @@ impl Archive {
         Some(known)
     }
 
-    /// The runs whose histories have to be merged, in the order in which they were sealed, unless they are merged.
-    pub(in crate::archive) fn runs_to_merge(&self) -> Vec<&Seal> {
-        let concurrent = self.lineage.concurrent();
-        let runs: Vec<&Seal> = concurrent.into_iter().map(|index| self.runs[index].seal()).collect();
+    /// The indices of the runs whose histories have to be merged, unless they are merged.
+    pub(in crate::archive) fn runs_to_merge(&self) -> BTreeSet<usize> {
+        let runs = self.lineage.concurrent();
         let joins = |merge: &Seal| {
             let joined: HashSet<&str> = merge.joins.iter().map(|joined| joined.run.as_str()).collect();
-            runs.iter().all(|run| joined.contains(run.run.as_str()))
+            runs.iter().all(|run| joined.contains(self.runs[*run].name()))
         };
         // A merge of forgotten runs is not read.
         let is_merged = self.read.iter().flat_map(|folder| folder.seal().parts()).any(joins);
-        if is_merged { Vec::new() } else { runs }
+        if is_merged { BTreeSet::new() } else { runs }
     }
 
     /// Number of runs sealed by an instant that a run sealed after it did not know: they were brought in later.
@@ -351,11 +353,6 @@ impl Archive {
         let mut files = files.map(|(folder, file)| (folder.path().join(&file.name), file.bytes));
         files.find(|(path, size)| !fits(path, *size)).map(|(path, _)| path)
     }
-
-    /// Number of folders that `prune` would remove.
-    pub fn superseded_count(&self) -> usize {
-        self.superseded_folders().len()
-    }
 }
 
 /// A listing that failed.
@@ -378,7 +375,7 @@ fn sealed_in(archive: &Path) -> Result<Vec<Arc<Folder>>, ListingError> {
             Err(error) => return Err(ListingError { error, vanished: file::is_gone(&path) }),
         }
     }
-    seals::forget_removed(archive, &sealed);
+    forget_removed(archive, &sealed);
     Ok(sealed)
 }
 
@@ -392,7 +389,7 @@ fn sealed_folder(path: &Path) -> Result<Option<Folder>> {
     if !found.is_dir() || file::is_gone(&path.join(SEAL)) {
         return fs::symlink_metadata(path).map(|_| None).map_err(FileError::read(path));
     }
-    Ok(Some(Folder::new(path.to_owned(), seals::read(path)?)))
+    Ok(Some(Folder::new(path.to_owned(), read_seal(path)?)))
 }
 
 /// Every run with a folder of its own or in a pack.
@@ -450,4 +447,58 @@ fn cover(folders: &[Arc<Folder>]) -> Vec<Arc<Folder>> {
     }
     read.sort_by_key(|folder| (folder.seal().sealed_at, &folder.seal().run));
     read.into_iter().map(Arc::clone).collect()
+}
+
+/// A file that changed this recently may change again without looking different: clocks of file systems are coarse.
+const JUST_NOW: Duration = Duration::from_secs(1);
+
+/// What tells a file from another one at its path.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    file: (u64, u64),
+    bytes: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// The seals that this process has read and checked, by folder. A sealed folder never changes, and a run opens its archive several
+/// times, which may have hundreds of them. So a seal is read once, for as long as its file is the same one.
+static SEALS: LazyLock<Mutex<HashMap<PathBuf, ReadSeal>>> = LazyLock::new(Mutex::default);
+
+/// A seal, and the file that it was read from.
+#[derive(Clone)]
+struct ReadSeal {
+    identity: Identity,
+    seal: Arc<Seal>,
+}
+
+/// The seal of a folder.
+fn read_seal(folder: &Path) -> Result<Arc<Seal>> {
+    let path = folder.join(SEAL);
+    let found = fs::symlink_metadata(&path).map_err(FileError::read(&path))?;
+    let identity = Identity {
+        file: (found.dev(), found.ino()),
+        bytes: found.len(),
+        modified: (found.mtime(), found.mtime_nsec()),
+        changed: (found.ctime(), found.ctime_nsec()),
+    };
+    let known = SEALS.lock().unwrap_or_else(PoisonError::into_inner).get(folder).cloned();
+    if let Some(known) = known.filter(|known| known.identity == identity) {
+        return Ok(known.seal);
+    }
+    let seal = Arc::new(Seal::read(folder)?);
+    let changed = Duration::new(found.ctime().unsigned_abs(), found.ctime_nsec().unsigned_abs() as u32);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH + changed);
+    if since.is_ok_and(|since| since > JUST_NOW) {
+        let mut read = SEALS.lock().unwrap_or_else(PoisonError::into_inner);
+        read.insert(folder.to_owned(), ReadSeal { identity, seal: Arc::clone(&seal) });
+    }
+    Ok(seal)
+}
+
+/// Forgets the seals of folders that are no longer in an archive.
+fn forget_removed(archive: &Path, folders: &[Arc<Folder>]) {
+    let present: HashSet<&Path> = folders.iter().map(|folder| folder.path()).collect();
+    let mut read = SEALS.lock().unwrap_or_else(PoisonError::into_inner);
+    read.retain(|path, _| path.parent() != Some(archive) || present.contains(path.as_path()));
 }

@@ -12,9 +12,9 @@ use arrow::datatypes::{Fields, Schema, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
+use super::file_rows::FileBytes;
 use super::layout::{self, fill};
 use super::seal::{SEAL, Seal};
-use super::source::FileBytes;
 use crate::disk::expansion;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
@@ -90,11 +90,7 @@ impl Folder {
 
     /// Opens a file for reading in the columns of a schema. Its rows lack the optional columns that the file does not have,
     /// until [`fill`] adds them.
-    pub(in crate::archive) fn open(
-        &self,
-        name: &str,
-        schema: &SchemaRef,
-    ) -> Result<(PathBuf, FileBytes, ArrowReaderMetadata)> {
+    pub(super) fn open(&self, name: &str, schema: &SchemaRef) -> Result<(PathBuf, FileBytes, ArrowReaderMetadata)> {
         let path = self.verified_path(name)?;
         let rows = self.record(name)?.rows;
         let file = FileBytes::open(&path)?;
@@ -124,27 +120,8 @@ impl Folder {
         self.read(name, schema, FilePart::Whole)
     }
 
-    /// Some columns of a file, batch by batch.
-    pub(in crate::archive) fn columns(
-        &self,
-        name: &str,
-        schema: &SchemaRef,
-        columns: &[&str],
-    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
-        self.read(name, schema, FilePart::Columns(columns))
-    }
-
-    /// Rows of a file, batch by batch: `count` rows after the first `skipped`.
-    pub(in crate::archive) fn rows(
-        &self,
-        name: &str,
-        schema: &SchemaRef,
-        (skipped, count): (u64, u64),
-    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + use<>> {
-        self.read(name, schema, FilePart::Rows { skipped, count })
-    }
-
-    fn read(
+    /// Some rows or columns of a file, batch by batch.
+    pub(super) fn read(
         &self,
         name: &str,
         schema: &SchemaRef,
@@ -183,9 +160,13 @@ impl Folder {
 }
 
 /// What is read of a file.
-enum FilePart<'a> {
+pub(super) enum FilePart<'a> {
     Whole,
-    Rows { skipped: u64, count: u64 },
+    /// As many rows after the first ones.
+    Rows {
+        skipped: u64,
+        count: u64,
+    },
     Columns(&'a [&'a str]),
 }
 

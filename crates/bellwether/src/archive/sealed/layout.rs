@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::datatypes::{Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::requests::REQUESTS;
+use super::sealed_run::REQUESTS;
 use crate::tables::Table;
 
 /// The optional columns of files that are no tables; [`Table::optional`] has those of tables.
@@ -58,10 +58,10 @@ mod tests {
     use super::is_optional;
     use crate::archive::sealed::answers::{self, ANSWERS};
     use crate::archive::sealed::listings::{self, LISTINGS};
-    use crate::archive::sealed::requests::{REJECTS, REQUESTS};
     use crate::archive::sealed::seal::{
         Claim, ClaimedFile, Counts, DefinitionRecord, Joined, LAYOUT, Parent, SEAL, Seal,
     };
+    use crate::archive::sealed::sealed_run::{REJECTS, REQUESTS};
     use crate::disk::file::FileRecord;
     use crate::disk::names::RUN_FILES;
     use crate::interface::Endpoint;

@@ -3,7 +3,6 @@
 //! Everything in a folder is checked before it is used; see `folder` for files and `seal` for the seal.
 
 pub(super) mod answers;
-pub(super) mod bound;
 pub(super) mod by_ticker;
 pub(super) mod catalog;
 pub(super) mod file_rows;
@@ -12,12 +11,7 @@ pub(super) mod horizon;
 pub(super) mod keys;
 mod layout;
 pub(super) mod listings;
-pub(super) mod requests;
-pub(super) mod row_groups;
 pub(super) mod rowfile;
 pub(super) mod rows;
-pub(super) mod run_rows;
 pub(super) mod seal;
 pub(super) mod sealed_run;
-mod seals;
-mod source;

@@ -32,7 +32,7 @@ const MAX_BYTES: u64 = 64 << 20;
 pub(in crate::archive) const NO_DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// The contents of `run.json`, for a run, for a pack of several runs, or for a merge of their histories.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
     /// Version of the layout.
     pub layout: u32,
@@ -169,6 +169,11 @@ impl std::ops::AddAssign for Counts {
 }
 
 impl Seal {
+    /// The seal of a folder that is written now, with nothing in it so far.
+    pub(in crate::archive) fn new(run: String, service: ServiceIdentity) -> Self {
+        Self { layout: LAYOUT, run, service, bellwether: env!("CARGO_PKG_VERSION").to_owned(), ..Self::default() }
+    }
+
     /// Whether the folder is a pack.
     pub fn is_pack(&self) -> bool {
         !self.members.is_empty()

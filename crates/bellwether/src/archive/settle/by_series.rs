@@ -1,28 +1,34 @@
-//! The rows of a run's answers by series, in order.
+//! The rows of a run's answers by series, in order, and what the archive knows of these, a few whole tickers at a time.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{BooleanArray, RecordBatch};
-use arrow::compute::{concat_batches, filter_record_batch};
+use arrow::array::{Array, AsArray, BooleanArray, Int16Array, RecordBatch, TimestampMicrosecondArray, UInt32Array};
+use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
+use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
+use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
-use super::days::one_a_day;
-use super::difference::{apply, difference};
-use super::known::Observations;
-use super::restate::rows_of_answer;
-use crate::archive::answers::answer::{Answer, AnswerBatches, AnswerRecord, RowKind};
+use super::difference::{apply, difference, rows_of_answer};
 use crate::archive::answers::answer_files::Files;
+use crate::archive::answers::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use crate::archive::as_before::EarlierAnswers;
 use crate::archive::coverage::Coverage;
+use crate::archive::fold::cells::Cells;
+use crate::archive::fold::merged::Merged;
 use crate::archive::merge_failed;
+use crate::archive::sealed::catalog::Archive;
+use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings::Name;
+use crate::definition::NaiveRule;
 use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::process::cancel::{self, CancellationToken};
 use crate::tables::{Change, Conventions, Reject, RequestRecord, SeriesKey, Table};
+use crate::time::MICROS_PER_DAY;
 
 /// The most answers open at once.
 const OPEN_ANSWERS: usize = 1 << 12;
@@ -281,5 +287,131 @@ fn repetition(key: &SeriesKey, answer: &Answer) -> Reject {
         pointer: format!("/{ticker}"),
         reason: format!("another history of the series{period}{regime} has other values; the earlier ones are kept"),
         raw: String::new(),
+    }
+}
+
+/// One signal a day, where a service stamps each with the time at which it made it: signals with the days of a clock as their
+/// dates, of several of a day, the last. One without a date stays without.
+fn one_a_day(rows: &RecordBatch, clock: NaiveRule) -> Result<RecordBatch, ArrowError> {
+    let column = |name: &str| Arc::clone(rows.column_by_name(name).expect("signals have the column"));
+    let (dates, offsets) = (column("date"), column("utc_offset_minutes"));
+    let (dates, offsets) = (dates.as_primitive::<TimestampMicrosecondType>(), offsets.as_primitive::<Int16Type>());
+    let day = |row: usize| {
+        let offset = offsets.is_valid(row).then(|| offsets.value(row));
+        dates.is_valid(row).then(|| day_of(dates.value(row), offset, clock))
+    };
+    let days: Vec<Option<i64>> = (0..rows.num_rows()).map(day).collect();
+    // Rows are in the order of their dates, but an offset may take one to the day before.
+    let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
+    order.sort_by_key(|&row| days[row as usize]);
+    let is_last =
+        |place: &usize| order.get(place + 1).is_none_or(|&next| days[next as usize] != days[order[*place] as usize]);
+    let kept: Vec<u32> = (0..order.len()).filter(is_last).map(|place| order[place]).collect();
+    let days: TimestampMicrosecondArray = kept.iter().map(|&row| days[row as usize]).collect();
+    let kept = take_record_batch(rows, &UInt32Array::from(kept))?;
+    let offsets: Int16Array = std::iter::repeat_n(None, kept.num_rows()).collect();
+    let mut columns = kept.columns().to_vec();
+    columns[kept.schema_ref().index_of("date")?] = Arc::new(days);
+    columns[kept.schema_ref().index_of("utc_offset_minutes")?] = Arc::new(offsets);
+    RecordBatch::try_new(kept.schema(), columns)
+}
+
+/// The day on a clock of a date, as its midnight.
+fn day_of(micros: i64, offset: Option<i16>, clock: NaiveRule) -> i64 {
+    clock.face(micros, offset).div_euclid(MICROS_PER_DAY) * MICROS_PER_DAY
+}
+
+/// A reader of an archive's observations. Tickers are requested in order, so each file is read at most once.
+pub(super) struct KnownReader {
+    tables: Vec<(Table, Merged)>,
+}
+
+/// Observations of some series.
+#[derive(Default)]
+pub(super) struct Observations {
+    /// Their cells, a few series at a time.
+    cells: Vec<Cells>,
+    /// The index of these, and the rows of a series among theirs.
+    ranges: HashMap<SeriesKey, (usize, Range<usize>)>,
+}
+
+impl KnownReader {
+    pub(super) fn open(archive: &Archive) -> Result<Self> {
+        let folders: Vec<&Arc<Folder>> = archive.read().iter().collect();
+        let horizon = archive.horizon(DateTime::<Utc>::MAX_UTC);
+        let open = |table| Ok((table, Merged::open(table, &folders, &horizon)?));
+        let tables: Vec<(Table, Merged)> = Table::ALL.into_iter().map(open).collect::<Result<_>>()?;
+        Ok(Self { tables })
+    }
+
+    /// Observations of some series, which are of whole tickers and in order.
+    pub(super) fn read(&mut self, series: &[AnsweredSeries]) -> Result<Observations> {
+        let mut observations = Observations::default();
+        for (table, merged) in &mut self.tables {
+            let mut tickers: Vec<&str> = series
+                .iter()
+                .filter(|series| series.key.table == Some(*table))
+                .map(|series| series.key.ticker.as_str())
+                .collect();
+            tickers.dedup();
+            observations.add(*table, &merged.of_tickers(tickers.iter().copied())?)?;
+        }
+        Ok(observations)
+    }
+}
+
+impl Observations {
+    fn add(&mut self, table: Table, batches: &[RecordBatch]) -> Result<()> {
+        if batches.is_empty() {
+            return Ok(());
+        }
+        let cells = Cells::of(table, batches).map_err(merge_failed)?;
+        let series = cells.series().map_err(merge_failed)?;
+        self.ranges.extend(series.into_iter().map(|(key, range)| (key, (self.cells.len(), range))));
+        self.cells.push(cells);
+        Ok(())
+    }
+
+    /// The observations of a series.
+    pub(super) fn rows(&self, table: Table, key: &SeriesKey) -> RecordBatch {
+        match self.ranges.get(key) {
+            Some((index, range)) => self.cells[*index].rows.slice(range.start, range.len()),
+            None => RecordBatch::new_empty(table.schema()),
+        }
+    }
+
+    /// Values of a series as of an instant, in the columns and order of the table's rows.
+    pub(super) fn values(
+        &self,
+        table: Table,
+        key: &SeriesKey,
+        as_of: DateTime<Utc>,
+    ) -> Result<RecordBatch, ArrowError> {
+        match self.ranges.get(key) {
+            Some((index, range)) => self.cells[*index].values(range.clone(), as_of.timestamp_micros()),
+            None => Ok(RecordBatch::new_empty(table.row_schema())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::day_of;
+    use crate::definition::NaiveRule;
+
+    #[test]
+    fn the_day_is_that_of_the_clock() {
+        let micros = |text: &str| DateTime::parse_from_rfc3339(text).unwrap().timestamp_micros();
+        let day = |text: &str, offset, clock: &str| {
+            let midnight = day_of(micros(text), offset, clock.parse::<NaiveRule>().unwrap());
+            DateTime::from_timestamp_micros(midnight).unwrap().naive_utc().to_string()
+        };
+        let late = "2026-10-06T02:30:07.123456Z";
+        assert_eq!(day(late, Some(0), "utc"), "2026-10-06 00:00:00");
+        assert_eq!(day(late, Some(0), "America/New_York"), "2026-10-05 00:00:00");
+        assert_eq!(day(late, Some(-240), "wall"), "2026-10-05 00:00:00");
+        assert_eq!(day(late, None, "America/New_York"), "2026-10-06 00:00:00", "it is on that clock");
     }
 }

@@ -2,23 +2,30 @@
 //!
 //! An answer covers everything from its oldest date on. It usually has everything that was known and a few rows after
 //! that, in which case whole columns are compared. Otherwise both sides are merged by cell.
+//!
+//! A run stores what its answers changed of what it knew. Beside observations that it did not know, that may say too
+//! little: an unchanged value, or the absence of a cell, was told by storing nothing. So the answer is stated again, as the
+//! difference from what is known with those observations.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, DictionaryArray, DynComparator, Float64Array, Int16Array, Int32Array, RecordBatch,
-    RecordBatchOptions, UInt32Array, make_comparator, new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, DictionaryArray, DynComparator, Float64Array, Int16Array, Int32Array,
+    RecordBatch, RecordBatchOptions, UInt32Array, make_comparator, new_null_array,
 };
-use arrow::compute::{SortOptions, concat_batches, interleave, take_record_batch};
+use arrow::compute::{SortOptions, concat_batches, filter_record_batch, interleave, take_record_batch};
 use arrow::datatypes::{Field, Float64Type, Int8Type, Int16Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
 
 use crate::archive::coverage::{self, Coverage};
+use crate::archive::fold::cells::Cells;
 use crate::archive::fold::value_comparator::ValueComparator;
+use crate::archive::sealed::answers::SeriesAnswer;
 use crate::archive::sealed::rows::observation_times;
-use crate::tables::{Change, Table};
+use crate::tables::{Change, Changes, Table};
 
 /// The changes of a series and their rows, in cell order.
 pub(in crate::archive) type Difference = (Vec<Change>, RecordBatch);
@@ -348,6 +355,42 @@ fn by_cell(table: Table, rows: &RecordBatch) -> Result<Vec<u32>, ArrowError> {
         order.sort_by(|&one, &other| compare(&columns, one, other));
     }
     Ok(order)
+}
+
+/// What an answer changes of what is known with other observations, the cells. `own` is what was known after it without
+/// them. The changes count from an instant on.
+pub(in crate::archive) fn restate(
+    answer: &SeriesAnswer,
+    own: &RecordBatch,
+    merged: &Cells,
+    sealed_at: DateTime<Utc>,
+) -> Result<Option<Changes>, ArrowError> {
+    let table = answer.table();
+    let (key, source, observed_at) = (answer.key.clone(), answer.source, answer.observed_at);
+    let as_of = observed_at.timestamp_micros();
+    let mut told = rows_of_answer(answer, own)?;
+    if table == Table::Articles {
+        told = continue_places(told, answer.covers, (&merged.rows, as_of))?;
+    }
+    let found = difference(table, &merged.values(merged.all(), as_of)?, &told, answer.covers)?;
+    Ok(found.map(|(kinds, rows)| Changes { key, source, observed_at, sealed_at, kinds, rows }))
+}
+
+/// The rows that an answer listed, of what was known after it.
+pub(in crate::archive) fn rows_of_answer(
+    answer: &SeriesAnswer,
+    known: &RecordBatch,
+) -> Result<RecordBatch, ArrowError> {
+    let (table, covers) = (answer.table(), answer.covers);
+    if covers.is_empty() {
+        return Ok(known.slice(0, 0));
+    }
+    if let (Table::Articles, Some(oldest)) = (table, covers.oldest()) {
+        return answer.edge.as_answered(known, oldest);
+    }
+    let date = coverage::dates(table, known);
+    let are_covered: BooleanArray = (0..known.num_rows()).map(|row| Some(covers.holds(table, date(row)))).collect();
+    filter_record_batch(known, &are_covered)
 }
 
 #[cfg(test)]

@@ -5,12 +5,7 @@
 //! others that are sealed already: these are stated again after it (`restate`).
 
 mod by_series;
-mod days;
 pub(super) mod difference;
-mod known;
-mod requests;
-pub(super) mod restate;
-mod tables;
 #[cfg(test)]
 mod tests;
 mod writing;
@@ -26,29 +21,25 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
-use self::by_series::{AnswerRows, AnsweredSeries, AnswersBySeries, Repeated};
-use self::difference::{Difference, apply, continue_places, difference, steadied};
-use self::known::{KnownReader, Observations};
-use self::requests::{write_rejects, write_requests};
-use self::restate::restate;
-pub(super) use self::tables::Tables;
-pub(super) use self::writing::batches;
-use self::writing::{FinishedFiles, Writing};
-use super::answers::answer::Answer;
+use self::by_series::{AnswerRows, AnsweredSeries, AnswersBySeries, KnownReader, Observations, Repeated};
+use self::difference::{Difference, apply, continue_places, difference, restate, steadied};
+pub(super) use self::writing::{Tables, batches};
+use self::writing::{Writing, write_rejects, write_requests};
+use super::answers::Answer;
 use super::as_before::{EarlierAnswers, is_held_whole};
-use super::copies::continue_copies;
 use super::coverage::{Coverage, Extent};
-use super::edge::Edge;
+use super::edge::{Edge, continue_copies};
 use super::fold::cells::Cells;
-use super::sealed::answers::{self, ANSWERS, SeriesAnswer};
+use super::sealed::answers::SeriesAnswer;
 use super::sealed::catalog::Archive;
 use super::sealed::listings::{self, LISTINGS, Listing, Listings, Name};
-use super::sealed::requests::{REJECTS, REQUESTS};
 use super::sealed::rowfile::Rowfile;
-use super::sealed::seal::{Claim, Counts, DefinitionRecord, LAYOUT, RunOrigin, Seal};
-use super::sealed::sealed_run::SealedRun;
+use super::sealed::seal::{Counts, DefinitionRecord, RunOrigin, Seal};
+use super::sealed::sealed_run::{REJECTS, REQUESTS, SealedRun};
+use super::unfinished::SealedAs;
 use crate::archive::merge_failed;
-use crate::disk::file::FileError;
+use crate::columns::Rows;
+use crate::disk::file::{FileError, FileRecord};
 use crate::disk::remove;
 use crate::error::{Error, Result};
 use crate::interface::Endpoint;
@@ -61,9 +52,6 @@ const SERIES_AT_ONCE: usize = 64;
 
 /// Bytes of answers that are enough to settle at a time, however few series they are.
 const ENOUGH_BYTES: u64 = 1 << 20;
-
-/// Rows of answers that are written at once.
-const ANSWERS_AT_ONCE: usize = 1 << 13;
 
 /// Groups that may be ready while another is written.
 const GROUPS_AHEAD: usize = 1;
@@ -93,20 +81,15 @@ pub(super) struct Settling<'a> {
     pub(super) origin: &'a RunOrigin,
     pub(super) answers: &'a [Answer],
     pub(super) sealed_at: DateTime<Utc>,
-    /// The runs that are gone and that it goes on without.
-    pub(super) lost: &'a [String],
     pub(super) conventions: &'a Conventions,
-    /// What it was imported from, if it is a claim.
-    pub(super) claimed: Option<&'a Claim>,
-    /// Why it is sealed in part, if it is.
-    pub(super) in_part: Option<&'a str>,
+    pub(super) sealed_as: SealedAs<'a>,
 }
 
 impl Settling<'_> {
     /// Settles the run: writes its files and its seal to a hidden folder. Returns the seal, and the number of cells that
     /// were known before of the series that were answered.
     pub(super) fn settle(self, folder: &Path) -> Result<(Seal, u64)> {
-        let Self { before, origin, answers, sealed_at, lost, conventions, claimed, in_part } = self;
+        let Self { before, origin, answers, sealed_at, conventions, sealed_as } = self;
         let earlier = EarlierAnswers::of(answers, before)?;
         let mut by_series = AnswersBySeries::of(answers, earlier, conventions, before.stop());
         let series = by_series.series();
@@ -115,8 +98,8 @@ impl Settling<'_> {
         out.write(listings::batch(&listings))?;
         let listing_file = out.finish()?;
         let shared = if self.keeps_validators() { by_series.with_shared_series(&series) } else { HashSet::new() };
-        let FinishedFiles { mut files, mut counts, known, repeated, mut inexact } =
-            self.series(folder, &mut by_series, &series)?;
+        let (mut files, found) = self.settle_all(folder, &mut by_series, &series)?;
+        let Findings { mut counts, known, repeated, mut inexact } = found;
         inexact.extend(shared);
         files.push(listing_file);
         counts += listings::count(&listings);
@@ -128,24 +111,18 @@ impl Settling<'_> {
         fields.for_each(|field| field.add_to(&mut drift));
         let operations: BTreeSet<Endpoint> = answers.iter().map(|answer| answer.record.request.endpoint).collect();
         let mut seal = Seal {
-            layout: LAYOUT,
-            run: origin.run.clone(),
-            service: origin.service.clone(),
-            bellwether: env!("CARGO_PKG_VERSION").to_owned(),
             definition: Some(self.definition()),
             started_at: origin.started_at,
             sealed_at,
             basis: before.lineage().heads().to_vec(),
-            lost: lost.to_vec(),
+            lost: sealed_as.lost.to_vec(),
             operations: operations.into_iter().collect(),
             changes: counts,
             drift,
             files,
-            members: Vec::new(),
-            joins: Vec::new(),
-            claimed: claimed.cloned(),
-            in_part: in_part.map(str::to_owned),
-            seal: String::new(),
+            claimed: sealed_as.claimed.cloned(),
+            in_part: sealed_as.in_part.map(str::to_owned),
+            ..Seal::new(origin.run.clone(), origin.service.clone())
         };
         seal.write(folder)?;
         Ok((seal, known))
@@ -153,7 +130,7 @@ impl Settling<'_> {
 
     /// Whether the next run may ask if some answers are still the same: the archive is to have all of them from this run.
     fn keeps_validators(&self) -> bool {
-        let is_whole = self.in_part.is_none() && self.origin.sealed_answers == 0;
+        let is_whole = self.sealed_as.in_part.is_none() && self.origin.sealed_answers == 0;
         is_whole && self.answers.iter().any(|answer| answer.record.request.validator.is_some())
     }
 
@@ -240,8 +217,8 @@ impl Settling<'_> {
     }
 
     /// What these runs were answered, by series, in order.
-    fn later_answers(&self) -> Result<HashMap<SeriesKey, Vec<SeriesAnswer>>> {
-        let mut by_series: HashMap<SeriesKey, Vec<SeriesAnswer>> = HashMap::new();
+    fn later_answers(&self) -> Result<LaterAnswers> {
+        let mut by_series = LaterAnswers::new();
         for run in self.overlapping() {
             for answer in run.answers()?.into_iter().filter(|answer| answer.observed_at > self.origin.started_at) {
                 by_series.entry(answer.key.clone()).or_default().push(answer);
@@ -253,30 +230,21 @@ impl Settling<'_> {
 
     /// Settles every series and writes the changes to the files of a folder. The next tickers are read and compared
     /// while the last ones are written.
-    fn series(
+    fn settle_all(
         self,
         folder: &Path,
         by_series: &mut AnswersBySeries<'_>,
         series: &[AnsweredSeries],
-    ) -> Result<FinishedFiles> {
+    ) -> Result<(Vec<FileRecord>, Findings)> {
         let known = KnownReader::open(self.before)?;
-        let (tables, later) = (Tables::create(folder)?, self.later_answers()?);
-        let answers = Rowfile::create(&folder.join(ANSWERS), answers::schema(), 0)?.in_groups_of(ANSWERS_AT_ONCE);
-        let mut writing = Writing {
-            tables,
-            answers,
-            counts: Counts::default(),
-            known: 0,
-            repeated: Vec::new(),
-            inexact: HashSet::new(),
-        };
-        let (sealed_at, stop) = (self.sealed_at, self.before.stop());
+        let later = &self.later_answers()?;
+        let mut writing = Writing::create(folder)?;
+        let stop = self.before.stop();
         thread::scope(|scope| {
             let (ready, groups) = mpsc::sync_channel(GROUPS_AHEAD);
-            let comparing = Comparing { known, by_series, later: &later, sealed_at, conventions: self.conventions };
             // The receiver is gone once a write fails.
-            let compare = move || comparing.all(series, |group| ready.send(group).is_ok());
-            thread::Builder::new().spawn_scoped(scope, compare).map_err(Error::start)?;
+            let settle = move || self.settle_groups(known, by_series, series, later, |group| ready.send(group).is_ok());
+            thread::Builder::new().spawn_scoped(scope, settle).map_err(Error::start)?;
             groups.into_iter().try_for_each(|group| {
                 cancel::check(stop)?;
                 writing.write(group?)
@@ -284,31 +252,25 @@ impl Settling<'_> {
         })?;
         writing.finish()
     }
-}
 
-/// Compares what was answered with what was known.
-struct Comparing<'a, 'b> {
-    known: KnownReader,
-    by_series: &'a mut AnswersBySeries<'b>,
-    /// What runs were answered later that are sealed already.
-    later: &'a HashMap<SeriesKey, Vec<SeriesAnswer>>,
-    sealed_at: DateTime<Utc>,
-    conventions: &'a Conventions,
-}
-
-impl Comparing<'_, '_> {
     /// Sends the changes of all tickers, until the receiver stops or a group fails. The next tickers are read while these
     /// are settled.
-    fn all(self, series: &[AnsweredSeries], mut send: impl FnMut(Result<Group>) -> bool) {
-        let Self { mut known, by_series, later, sealed_at, conventions } = self;
-        let compared = Compared { later, sealed_at, conventions };
+    fn settle_groups(
+        self,
+        mut known: KnownReader,
+        by_series: &mut AnswersBySeries<'_>,
+        series: &[AnsweredSeries],
+        later: &LaterAnswers,
+        mut send: impl FnMut(Result<Group>) -> bool,
+    ) {
         let mut rest = series;
-        let mut observations = known.of(&rest[..whole_tickers(by_series, rest)]);
+        let mut observations = known.read(&rest[..whole_tickers(by_series, rest)]);
         while !rest.is_empty() {
             let (some, others) = rest.split_at(whole_tickers(by_series, rest));
             let next = &others[..whole_tickers(by_series, others)];
-            let group = || observations.and_then(|observations| compared.group(by_series, some, &observations));
-            let (group, next) = rayon::join(group, || known.of(next));
+            let group =
+                || observations.and_then(|observations| self.settle_group(by_series, some, later, &observations));
+            let (group, next) = rayon::join(group, || known.read(next));
             let is_whole = group.is_ok();
             if !send(group) || !is_whole {
                 return;
@@ -316,21 +278,13 @@ impl Comparing<'_, '_> {
             (rest, observations) = (others, next);
         }
     }
-}
 
-/// The comparison of series.
-struct Compared<'a> {
-    later: &'a HashMap<SeriesKey, Vec<SeriesAnswer>>,
-    sealed_at: DateTime<Utc>,
-    conventions: &'a Conventions,
-}
-
-impl Compared<'_> {
     /// Settles the series of some tickers.
-    fn group(
-        &self,
+    fn settle_group(
+        self,
         by_series: &mut AnswersBySeries<'_>,
         series: &[AnsweredSeries],
+        later: &LaterAnswers,
         observations: &Observations,
     ) -> Result<Group> {
         let _work = work!("settle tickers");
@@ -339,18 +293,28 @@ impl Compared<'_> {
         let settle = |series: &AnsweredSeries| {
             let _work = work!("settle series");
             let (answers, repeated) = by_series.first_copies(series, observations)?;
-            let compared = self.series(&series.key, answers, observations).map_err(merge_failed)?;
+            let later = later.get(&series.key).map_or(&[][..], Vec::as_slice);
+            let compared = self.settle_series(&series.key, answers, later, observations).map_err(merge_failed)?;
             Ok((compared, repeated))
         };
-        let settled = series.par_iter().map(settle).collect::<Result<Vec<_>>>()?;
-        let (compared, repeated): (Vec<ComparedSeries>, Vec<Vec<Repeated>>) = settled.into_iter().unzip();
-        Group::of(compared, repeated.concat())
+        let mut group = Group::default();
+        let mut changes = Vec::new();
+        for (mut of_series, mut repeated) in series.par_iter().map(settle).collect::<Result<Vec<_>>>()? {
+            of_series.changes.iter().for_each(|changes| group.found.counts += count_changes(&changes.kinds));
+            changes.append(&mut of_series.changes);
+            group.answers.append(&mut of_series.answers);
+            group.found.known += of_series.known;
+            group.found.inexact.extend(of_series.inexact);
+            group.found.repeated.append(&mut repeated);
+        }
+        group.rows = batches(changes).map_err(merge_failed)?;
+        Ok(group)
     }
 
     /// The difference between what was known and an answer. A signal that differs by less than the tolerance, or says the
     /// same instant with another offset, is the one that is known.
     fn difference(
-        &self,
+        self,
         table: Table,
         (known, answered): (&RecordBatch, &RecordBatch),
         covers: Coverage,
@@ -365,11 +329,13 @@ impl Compared<'_> {
         }
     }
 
-    /// Settles what each operation answered about a series, one after the other.
-    fn series(
-        &self,
+    /// Settles what each operation answered about a series, one after the other, and what runs were answered later that are
+    /// sealed already.
+    fn settle_series(
+        self,
         key: &SeriesKey,
         answers: Vec<AnswerRows>,
+        later: &[SeriesAnswer],
         observations: &Observations,
     ) -> Result<ComparedSeries, ArrowError> {
         let mut compared = ComparedSeries::default();
@@ -413,8 +379,7 @@ impl Compared<'_> {
             compared.changes.push(Changes { key, source, observed_at, sealed_at, kinds, rows });
         }
         if !compared.changes.is_empty() {
-            let later = self.later.get(key).into_iter().flatten().filter(|answer| answer.observed_at > began);
-            for answer in later {
+            for answer in later.iter().filter(|answer| answer.observed_at > began) {
                 let own = observations.values(table, key, answer.observed_at)?;
                 let ours = table.batch(&compared.changes)?;
                 let merged = [observations.rows(table, key), ours.project(&Vec::from_iter(0..ours.num_columns() - 1))?];
@@ -451,31 +416,27 @@ struct ComparedSeries {
 }
 
 /// Some whole tickers after settling.
+#[derive(Default)]
 struct Group {
     /// Changed rows by table, in order.
-    rows: Vec<(Table, crate::columns::Rows)>,
+    rows: Vec<(Table, Rows)>,
     answers: Vec<SeriesAnswer>,
-    counts: Counts,
-    known: u64,
-    repeated: Vec<Repeated>,
-    inexact: Vec<Name>,
+    found: Findings,
 }
 
-impl Group {
-    fn of(compared: Vec<ComparedSeries>, repeated: Vec<Repeated>) -> Result<Self> {
-        let (mut counts, mut known) = (Counts::default(), 0);
-        let (mut changes, mut answers, mut inexact) = (Vec::new(), Vec::new(), Vec::new());
-        for mut of_series in compared {
-            known += of_series.known;
-            of_series.changes.iter().for_each(|changes| counts += count_changes(&changes.kinds));
-            changes.append(&mut of_series.changes);
-            answers.append(&mut of_series.answers);
-            inexact.append(&mut of_series.inexact);
-        }
-        let rows = batches(changes).map_err(merge_failed)?;
-        Ok(Self { rows, answers, counts, known, repeated, inexact })
-    }
+/// What settling finds besides rows.
+#[derive(Default)]
+struct Findings {
+    counts: Counts,
+    /// The number of cells that were known.
+    known: u64,
+    repeated: Vec<Repeated>,
+    /// The requests whose answers cannot be told from what is known after them.
+    inexact: HashSet<Name>,
 }
+
+/// What runs were answered, by series, in order.
+type LaterAnswers = HashMap<SeriesKey, Vec<SeriesAnswer>>;
 
 /// Number of the next series that make up enough whole tickers.
 fn whole_tickers(by_series: &AnswersBySeries<'_>, series: &[AnsweredSeries]) -> usize {

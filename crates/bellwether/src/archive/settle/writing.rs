@@ -1,69 +1,89 @@
-//! Writes the changes of a run, and its answers.
+//! Writes the files of a run that is being sealed.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
 
+use arrow::array::{ArrayRef, RecordBatch, TimestampMicrosecondArray};
 use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
-use super::Group;
 use super::by_series::Repeated;
-use super::tables::Tables;
+use super::{Findings, Group};
+use crate::archive::answers::answer_files::Files;
+use crate::archive::answers::{Answer, AnswerBatches, AnswerRecord, RowKind};
 use crate::archive::fold::cells::Cells;
-use crate::archive::sealed::answers::{self};
-use crate::archive::sealed::listings::Name;
+use crate::archive::sealed::answers::{self, ANSWERS};
 use crate::archive::sealed::rowfile::Rowfile;
-use crate::archive::sealed::seal::Counts;
+use crate::columns::Rows;
 use crate::disk::file::FileRecord;
 use crate::error::Result;
 use crate::process::trace::work;
-use crate::tables::{Changes, SeriesKey, Table};
+use crate::tables::{Changes, Reject, RequestRecord, SeriesKey, Table};
+
+/// Rows of answers that are written at once.
+const ANSWERS_AT_ONCE: usize = 1 << 13;
 
 /// The most rows to concatenate at once.
 pub(super) const PIECE_ROWS: usize = 1 << 15;
 
-/// The files of a run being sealed that grow with every group.
+/// The files that grow with every group.
 pub(super) struct Writing {
-    pub(super) tables: Tables,
-    pub(super) answers: Rowfile,
-    pub(super) counts: Counts,
-    pub(super) known: u64,
-    pub(super) repeated: Vec<Repeated>,
-    pub(super) inexact: HashSet<Name>,
-}
-
-/// The finished observation files and their counts.
-pub(super) struct FinishedFiles {
-    pub(super) files: Vec<FileRecord>,
-    pub(super) counts: Counts,
-    pub(super) known: u64,
-    pub(super) repeated: Vec<Repeated>,
-    /// The requests whose answers cannot be told from what is known after them.
-    pub(super) inexact: HashSet<Name>,
+    tables: Tables,
+    answers: Rowfile,
+    found: Findings,
 }
 
 impl Writing {
+    pub(super) fn create(folder: &Path) -> Result<Self> {
+        let tables = Tables::create(folder)?;
+        let answers = Rowfile::create(&folder.join(ANSWERS), answers::schema(), 0)?.in_groups_of(ANSWERS_AT_ONCE);
+        Ok(Self { tables, answers, found: Findings::default() })
+    }
+
     pub(super) fn write(&mut self, group: Group) -> Result<()> {
         let _work = work!("write changes");
-        self.repeated.extend(group.repeated);
-        self.inexact.extend(group.inexact);
-        self.counts += group.counts;
-        self.known += group.known;
+        self.found.repeated.extend(group.found.repeated);
+        self.found.inexact.extend(group.found.inexact);
+        self.found.counts += group.found.counts;
+        self.found.known += group.found.known;
         if !group.answers.is_empty() {
             self.answers.write(answers::batch(&group.answers))?;
         }
         group.rows.into_iter().try_for_each(|(table, rows)| self.tables.write(table, &rows))
     }
 
-    pub(super) fn finish(self) -> Result<FinishedFiles> {
-        let Self { tables, answers, counts, known, repeated, inexact } = self;
-        let mut files = tables.finish()?;
-        files.push(answers.finish()?);
-        Ok(FinishedFiles { files, counts, known, repeated, inexact })
+    pub(super) fn finish(self) -> Result<(Vec<FileRecord>, Findings)> {
+        let mut files = self.tables.finish()?;
+        files.push(self.answers.finish()?);
+        Ok((files, self.found))
+    }
+}
+
+/// A file per table.
+pub(in crate::archive) struct Tables(Vec<Rowfile>);
+
+impl Tables {
+    pub(in crate::archive) fn create(folder: &Path) -> Result<Self> {
+        // Sorted by series, and within it by cell.
+        let create =
+            |table: Table| Rowfile::create(&folder.join(table.file()), table.file_schema(), table.key_columns());
+        Ok(Self(Table::ALL.into_iter().map(create).collect::<Result<_>>()?))
+    }
+
+    /// Adds rows of a table, which come in order.
+    pub(in crate::archive) fn write(&mut self, table: Table, rows: &Rows) -> Result<()> {
+        self.0[table as usize].add(rows)
+    }
+
+    pub(in crate::archive) fn finish(self) -> Result<Vec<FileRecord>> {
+        self.0.into_iter().map(Rowfile::finish).collect()
     }
 }
 
 /// Changes as rows of their tables, in the given order.
-pub(in crate::archive) fn batches(changes: Vec<Changes>) -> Result<Vec<(Table, crate::columns::Rows)>, ArrowError> {
+pub(in crate::archive) fn batches(changes: Vec<Changes>) -> Result<Vec<(Table, Rows)>, ArrowError> {
     let mut by_table: BTreeMap<Table, Vec<Changes>> = BTreeMap::new();
     for changes in changes {
         if let Some(table) = changes.key.table {
@@ -93,4 +113,59 @@ pub(in crate::archive) fn batches(changes: Vec<Changes>) -> Result<Vec<(Table, c
         Ok((table, rows.into()))
     };
     pieces.into_par_iter().map(rows).collect()
+}
+
+/// Writes the rejected records of some answers, and the series that they repeat.
+pub(super) fn write_rejects(path: &Path, answers: &[Answer], repeated: &[Repeated]) -> Result<FileRecord> {
+    let mut out = Rowfile::create(path, Reject::schema(), 0)?;
+    for answer in answers {
+        let Some(batches) = AnswerBatches::open(answer, RowKind::Rejects, &mut Files::default())? else { continue };
+        for index in 0..batches.count() {
+            out.write(with_observation_time(&batches.get(index)?, answer.record.request.observed_at))?;
+        }
+    }
+    for Repeated { reject, observed_at, .. } in repeated {
+        out.write(
+            Reject::batch(std::slice::from_ref(reject)).and_then(|rows| with_observation_time(&rows, *observed_at)),
+        )?;
+    }
+    out.finish()
+}
+
+/// Rows with the instant of their observation.
+fn with_observation_time(rows: &RecordBatch, observed_at: DateTime<Utc>) -> Result<RecordBatch, ArrowError> {
+    let seen = std::iter::repeat_n(observed_at.timestamp_micros(), rows.num_rows());
+    let mut columns: Vec<ArrayRef> = rows.columns().to_vec();
+    columns.push(Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")));
+    RecordBatch::try_new(Reject::schema(), columns)
+}
+
+/// Writes the requests. Series repeated with other values count as rejected. Answers have their validators if all of their
+/// records could be read, and the archive holds them whole.
+pub(super) fn write_requests(
+    path: &Path,
+    answers: &[Answer],
+    repeated: &[Repeated],
+    is_fit: impl Fn(&str) -> bool,
+) -> Result<FileRecord> {
+    let mut repeating: HashMap<&str, u64> = HashMap::new();
+    for Repeated { reject, records, .. } in repeated {
+        *repeating.entry(&reject.request).or_default() += records;
+    }
+    let record = |AnswerRecord { request, oddities, .. }: &AnswerRecord| {
+        let repeated = repeating.get(request.request.as_str()).copied().unwrap_or_default();
+        let rejects = request.rejects + repeated;
+        let is_known = rejects == 0 && Table::of(request.endpoint).is_some() && is_fit(&request.request);
+        RequestRecord {
+            rows: request.rows.saturating_sub(repeated),
+            rejects,
+            validator: request.validator.clone().filter(|_| is_known),
+            unknown_fields: oddities.drift.clone(),
+            ..request.clone()
+        }
+    };
+    let records: Vec<RequestRecord> = answers.iter().map(|answer| record(&answer.record)).collect();
+    let mut out = Rowfile::create(path, RequestRecord::schema(), 0)?;
+    out.write(RequestRecord::batch(&records))?;
+    out.finish()
 }

@@ -11,6 +11,7 @@
 //! it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
-use super::pack::{PackFolder, observations};
+use super::pack::{HiddenFolder, name_of_runs, observations};
 use crate::archive::fold::cells::Cells;
 use crate::archive::merge_failed;
 use crate::archive::sealed::answers::{self, ANSWERS, SeriesAnswer};
@@ -30,20 +31,20 @@ use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::horizon::SEALED_AT;
 use crate::archive::sealed::keys;
 use crate::archive::sealed::listings::{self, LISTINGS, Listing, Name};
-use crate::archive::sealed::requests::{REJECTS, REQUESTS};
 use crate::archive::sealed::rowfile::Rowfile;
 use crate::archive::sealed::rows::observation_times;
-use crate::archive::sealed::seal::{Counts, Joined, LAYOUT, Seal};
-use crate::archive::settle::restate::restate;
+use crate::archive::sealed::seal::{Counts, Joined, SEAL, Seal};
+use crate::archive::sealed::sealed_run::{REJECTS, REQUESTS, SealedRun};
+use crate::archive::settle::difference::restate;
 use crate::archive::settle::{Tables, batches, count_changes};
-use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
+use crate::disk::remove;
 use crate::error::{Error, ErrorKind, Result};
+use crate::plan::Claims;
 use crate::process::cancel::{self, CancellationToken};
 use crate::process::trace::work;
 use crate::tables::{Change, Changes, Reject, RequestRecord, SeriesKey, Table};
-use crate::time::name_of;
 
 /// How often an archive is merged again because runs arrived meanwhile.
 const MOST_MERGES: usize = 8;
@@ -54,15 +55,12 @@ const MOST_MERGES: usize = 8;
 ///
 /// If the archive cannot be read; if there is something to merge and it cannot be written; once the token is cancelled.
 pub fn open_merged(path: &Path, stop: &CancellationToken) -> Result<Archive> {
-    open_all_merged(|| Ok(Archive::open(path)?.until(stop)))
+    open_merged_with(path, Claims::LeftOut, stop)
 }
 
-/// The same with the claims that are beside it: they and the runs are histories that meet.
-pub(crate) fn open_merged_with_claims(path: &Path, stop: &CancellationToken) -> Result<Archive> {
-    open_all_merged(|| Ok(Archive::open_with_claims(path)?.until(stop)))
-}
-
-fn open_all_merged(open: impl Fn() -> Result<Archive>) -> Result<Archive> {
+/// The same, perhaps with the claims that are beside it: they and the runs are histories that meet.
+pub(crate) fn open_merged_with(path: &Path, claims: Claims, stop: &CancellationToken) -> Result<Archive> {
+    let open = || Ok(Archive::open_with(path, claims)?.until(stop));
     let archive = open()?;
     // What the others were compared with is not known while a run is missing.
     if archive.missing().next().is_some() { Ok(archive) } else { merge_all(archive, open) }
@@ -77,7 +75,7 @@ pub(in crate::archive) fn open_merged_part(archive: &Archive, is_known: impl Fn(
 /// Merges the histories of an archive, and opens it again until there are no more to merge.
 fn merge_all(mut archive: Archive, open: impl Fn() -> Result<Archive>) -> Result<Archive> {
     for _ in 0..MOST_MERGES {
-        let runs: Vec<Seal> = archive.runs_to_merge().into_iter().cloned().collect();
+        let runs = archive.runs_to_merge();
         if runs.is_empty() {
             break;
         }
@@ -88,15 +86,17 @@ fn merge_all(mut archive: Archive, open: impl Fn() -> Result<Archive>) -> Result
 }
 
 /// Merges the histories of some runs, which are in the order in which they were sealed.
-fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
+fn merge(archive: &Archive, runs: &BTreeSet<usize>) -> Result<()> {
     let _work = work!("merge histories");
-    let name = name(runs);
+    let seals: Vec<Seal> = runs.iter().map(|run| archive.runs()[*run].seal().clone()).collect();
+    let last = seals.last().expect("there are runs to merge");
+    let name = name_of_runs(&seals);
     let merges = archive.merges();
     let begin = || {
         if archive.claims().is_some() {
             links::folder(&merges)?;
         }
-        PackFolder::begin(&merges, &name)
+        HiddenFolder::begin(&merges, &name)
     };
     let work = begin().map_err(|error| match FileError::is_denied(&error) {
         true => Error::new(ErrorKind::Storage, "histories met, and their merge cannot be written")
@@ -106,7 +106,7 @@ fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
             .with_source(error),
         false => error,
     })?;
-    let joining = Joining::of(archive, runs)?;
+    let joining = Joining::new(archive, runs)?;
     let (mut files, mut changes) = joining.write(&work.path)?;
     let listings = joining.listings()?;
     changes += listings::count(&listings);
@@ -118,44 +118,18 @@ fn merge(archive: &Archive, runs: &[Seal]) -> Result<()> {
     for (name, schema) in no_rows {
         files.push(Rowfile::create(&work.path.join(name), schema, 0)?.finish()?);
     }
-    let last = runs.last().expect("there are runs to merge");
-    let joins = runs.iter().map(|run| Joined { run: run.run.clone(), sealed_at: run.sealed_at });
+    let joins = seals.iter().map(|run| Joined { run: run.run.clone(), sealed_at: run.sealed_at });
     let mut seal = Seal {
-        layout: LAYOUT,
-        run: name,
-        service: last.service.clone(),
-        bellwether: env!("CARGO_PKG_VERSION").to_owned(),
-        definition: None,
-        started_at: runs.iter().map(|run| run.started_at).min().unwrap_or_default(),
+        started_at: seals.iter().map(|run| run.started_at).min().unwrap_or_default(),
         sealed_at: last.sealed_at,
-        basis: Vec::new(),
-        lost: Vec::new(),
-        operations: Vec::new(),
         changes,
-        drift: Vec::new(),
         files,
-        members: Vec::new(),
         joins: joins.collect(),
-        claimed: None,
-        in_part: None,
-        seal: String::new(),
+        ..Seal::new(name.clone(), last.service.clone())
     };
     seal.write(&work.path)?;
     cancel::check(archive.stop())?;
-    let target = merges.join(seal.folder_name());
-    match file::rename_durably(&work.path, &target) {
-        // Another process was faster.
-        Err(_) if Seal::read(&target).is_ok() => Ok(()),
-        renamed => renamed,
-    }
-}
-
-/// The name of a merge: when its last run was sealed, and a digest of the names of its runs.
-fn name(runs: &[Seal]) -> String {
-    let names: Vec<&str> = runs.iter().map(|run| run.run.as_str()).collect();
-    let digest = digest::of(names.join("\n").as_bytes());
-    let salt = u16::from_str_radix(&digest[..4], 16).expect("a digest is written in hexadecimal digits");
-    name_of(runs.last().map(|run| run.sealed_at).unwrap_or_default(), salt)
+    work.publish(&merges.join(seal.folder_name())).map(drop)
 }
 
 /// An answer of one of the runs, by the index of the run.
@@ -169,7 +143,7 @@ struct RunAnswer {
 struct Joining<'a> {
     archive: &'a Archive,
     /// The indices of the runs in the archive, in the order in which they were sealed.
-    runs: BTreeSet<usize>,
+    runs: &'a BTreeSet<usize>,
     /// The index of the run that was sealed at an instant.
     sealed: HashMap<i64, usize>,
     /// What the runs were answered about each series.
@@ -186,13 +160,11 @@ struct RowOrigin {
 }
 
 impl<'a> Joining<'a> {
-    fn of(archive: &'a Archive, runs: &[Seal]) -> Result<Self> {
-        let index_of = archive.lineage().places();
-        let runs: BTreeSet<usize> = runs.iter().map(|run| index_of[run.run.as_str()]).collect();
+    fn new(archive: &'a Archive, runs: &'a BTreeSet<usize>) -> Result<Self> {
         let sealed = archive.runs().iter().enumerate();
         let sealed = sealed.map(|(index, run)| (run.seal().sealed_at.timestamp_micros(), index)).collect();
         let mut answers: HashMap<SeriesKey, Vec<RunAnswer>> = HashMap::new();
-        for &run in &runs {
+        for &run in runs {
             for answer in archive.runs()[run].answers()? {
                 answers.entry(answer.key.clone()).or_default().push(RunAnswer { run, answer });
             }
@@ -273,7 +245,7 @@ impl<'a> Joining<'a> {
     /// The restated listings, likewise: an answer to a request lists all its series.
     fn listings(&self) -> Result<Vec<Listing>> {
         let mut requests: HashMap<Name, Vec<(DateTime<Utc>, usize)>> = HashMap::new();
-        for &run in &self.runs {
+        for &run in self.runs {
             for request in self.archive.runs()[run].requests()? {
                 requests.entry(request.request.into()).or_default().push((request.observed_at, run));
             }
@@ -408,4 +380,44 @@ fn cells_that_count(
 ) -> Result<Cells, ArrowError> {
     let counting: BooleanArray = origins.iter().map(|origin| Some(counts(origin))).collect();
     Cells::of(table, [&filter_record_batch(rows, &counting)?])
+}
+
+/// Copies the wanted runs of an archive into a new folder; `None` if a wanted run is only in a pack that also has runs
+/// that are not. A pack may have runs that do not count: they do not in the copy either. Sealed files never change, so they
+/// are linked where possible.
+pub(crate) fn copy(
+    archive: &Archive,
+    target: &Path,
+    is_wanted: impl Fn(&SealedRun) -> bool,
+) -> Result<Option<Archive>> {
+    let wanted: BTreeSet<&str> = archive.runs().iter().filter(|run| is_wanted(run)).map(SealedRun::name).collect();
+    let left_out: BTreeSet<&str> = archive.forgotten_runs().map(|run| run.run.as_str()).collect();
+    fs::create_dir(target).map_err(FileError::write(target))?;
+    let mut copied: BTreeSet<&str> = BTreeSet::new();
+    for folder in archive.folders() {
+        let mut runs =
+            folder.seal().runs().map(|run| run.run.as_str()).filter(|run| !left_out.contains(run)).peekable();
+        // Without its runs, a merge is of no use; with fewer, another one is made.
+        if runs.peek().is_none() || !runs.clone().all(|run| wanted.contains(run)) {
+            continue;
+        }
+        let target = target.join(folder.seal().folder_name());
+        match copy_folder(folder, &target, archive.stop()) {
+            Ok(()) => copied.extend(runs),
+            // It was pruned meanwhile: a pack has its runs.
+            Err(_) if file::is_gone(folder.path()) => remove::folder(&target).map_err(FileError::write(&target))?,
+            Err(error) => return Err(error),
+        }
+    }
+    archive.notes_on_forgotten().try_for_each(|note| note.add_to(target))?;
+    if copied == wanted { open_merged(target, archive.stop()).map(Some) } else { Ok(None) }
+}
+
+fn copy_folder(folder: &Folder, target: &Path, stop: &CancellationToken) -> Result<()> {
+    fs::create_dir(target).map_err(FileError::write(target))?;
+    for name in folder.seal().files.iter().map(|file| file.name.as_str()).chain([SEAL]) {
+        cancel::check(stop)?;
+        links::link_or_copy(&folder.path().join(name), &target.join(name))?;
+    }
+    Ok(())
 }

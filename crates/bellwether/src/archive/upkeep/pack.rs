@@ -8,31 +8,30 @@
 //! Packing is optional: if it fails, the runs are still there.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
-use super::leftovers;
 use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::{Merged, Portion};
 use crate::archive::sealed::answers::{self, ANSWERS};
-use crate::archive::sealed::bound::Cuts;
+use crate::archive::sealed::by_ticker::Cuts;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
 use crate::archive::sealed::listings::{self, LISTINGS};
-use crate::archive::sealed::requests::{REJECTS, REQUESTS};
 use crate::archive::sealed::rowfile::Rowfile;
-use crate::archive::sealed::run_rows::RowsByRun;
-use crate::archive::sealed::seal::{Counts, LAYOUT, Seal};
-use crate::archive::sealed::sealed_run::SealedRun;
+use crate::archive::sealed::seal::{Counts, SEAL, Seal};
+use crate::archive::sealed::sealed_run::{REJECTS, REQUESTS, RowsByRun, SealedRun};
 use crate::archive::{FOLDER_OF_UNFINISHED, merge_failed};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
+use crate::disk::names::{PACKING, REMOVING, fits};
 use crate::disk::remove;
 use crate::error::Result;
 use crate::interface::Endpoint;
@@ -40,7 +39,7 @@ use crate::plan::ServiceIdentity;
 use crate::process::cancel::{self, CancellationToken};
 use crate::process::trace::work;
 use crate::tables::{Reject, RequestRecord, Table};
-use crate::time::name_of;
+use crate::time::{name_of, random};
 
 /// The fewest folders worth packing.
 const ENOUGH_FOLDERS: usize = 16;
@@ -95,30 +94,26 @@ fn pack(archive: &Archive, folders: &[Arc<Folder>]) -> Result<Option<Seal>> {
         // Overlapping packs: copies of rows would have to be removed.
         return Ok(None);
     }
-    let name = name(&members);
+    let name = name_of_runs(&members);
     let path = archive.path().join(format!("pack={name}"));
     if path.exists() {
         return Ok(None);
     }
-    let work = PackFolder::begin(archive.path(), &name)?;
+    let work = HiddenFolder::begin(archive.path(), &name)?;
     let files = write(folders, &members, archive, &work.path)?;
     let service = members.last().map(|last| last.service.clone()).expect("a pack has members");
     let mut seal = seal(service, members, name, files);
     seal.write(&work.path)?;
     cancel::check(archive.stop())?;
-    match file::rename_durably(&work.path, &path) {
-        Ok(()) => Ok(Some(seal)),
-        Err(_) if path.exists() => Ok(None),
-        Err(error) => Err(error),
-    }
+    Ok(work.publish(&path)?.then_some(seal))
 }
 
-/// The name of a pack: when its last member was sealed, and a digest of the members' names.
-fn name(members: &[Seal]) -> String {
-    let names: Vec<&str> = members.iter().map(|member| member.run.as_str()).collect();
+/// The name of a pack or a merge of some runs: when the last one was sealed, and a digest of their names.
+pub(super) fn name_of_runs(runs: &[Seal]) -> String {
+    let names: Vec<&str> = runs.iter().map(|run| run.run.as_str()).collect();
     let digest = digest::of(names.join("\n").as_bytes());
     let salt = u16::from_str_radix(&digest[..4], 16).expect("a digest is written in hexadecimal digits");
-    name_of(members.last().map_or(DateTime::<Utc>::UNIX_EPOCH, |last| last.sealed_at), salt)
+    name_of(runs.last().map(|last| last.sealed_at).unwrap_or_default(), salt)
 }
 
 /// Writes the files of a pack.
@@ -140,7 +135,7 @@ fn write(folders: &[Arc<Folder>], members: &[Seal], archive: &Archive, folder: &
     let by_run = [(ANSWERS, answers::schema()), (REJECTS, Reject::schema()), (REQUESTS, RequestRecord::schema())];
     for (name, schema) in by_run {
         let mut out = Rowfile::create(&folder.join(name), Arc::clone(&schema), 0)?;
-        let mut rows = RowsByRun::whole(archive, name, schema);
+        let mut rows = RowsByRun::new(archive, name, schema, &[]);
         for run in &runs {
             rows.of_run(run)?.into_iter().try_for_each(|rows| out.write(Ok(rows)))?;
         }
@@ -174,40 +169,31 @@ fn seal(service: ServiceIdentity, members: Vec<Seal>, run: String, files: Vec<Fi
     }
     let operations: BTreeSet<Endpoint> = members.iter().flat_map(|member| member.operations.clone()).collect();
     Seal {
-        layout: LAYOUT,
-        run,
-        service,
-        bellwether: env!("CARGO_PKG_VERSION").to_owned(),
-        definition: None,
         started_at: members.iter().map(|member| member.started_at).min().unwrap_or_default(),
         sealed_at: members.last().map(|member| member.sealed_at).unwrap_or_default(),
-        basis: Vec::new(),
-        lost: Vec::new(),
         operations: operations.into_iter().collect(),
         changes,
         drift,
         files,
         members,
-        joins: Vec::new(),
-        claimed: None,
-        in_part: None,
-        seal: String::new(),
+        ..Seal::new(run, service)
     }
 }
 
-/// The hidden folder in which a pack, a merge or a note is written, locked so that other processes do not remove it as a
-/// leftover.
-pub(in crate::archive) struct PackFolder {
-    pub(in crate::archive) path: PathBuf,
+/// The hidden folder in which a pack, a merge, a note or a folder from elsewhere is written, locked so that other processes do
+/// not remove it as a leftover.
+#[derive(Debug)]
+pub(crate) struct HiddenFolder {
+    pub(crate) path: PathBuf,
     _lock: File,
 }
 
-impl PackFolder {
-    pub(in crate::archive) fn begin(archive: &Path, name: &str) -> Result<Self> {
+impl HiddenFolder {
+    pub(crate) fn begin(archive: &Path, name: &str) -> Result<Self> {
         let hidden = archive.join(FOLDER_OF_UNFINISHED);
         links::folder(&hidden)?;
-        leftovers::clear(archive)?;
-        let path = hidden.join(format!(".packing-{name}-{:08x}", crate::time::random() as u32));
+        clear_leftovers(archive)?;
+        let path = hidden.join(format!(".packing-{name}-{:08x}", random() as u32));
         let failed = FileError::write(&path);
         fs::create_dir(&path).map_err(failed)?;
         let lock = File::open(&path).map_err(failed)?;
@@ -215,18 +201,99 @@ impl PackFolder {
         let _ = lock.lock();
         Ok(Self { path, _lock: lock })
     }
+
+    /// Gives it the name of a sealed folder, unless another process was faster.
+    pub(super) fn publish(&self, target: &Path) -> Result<bool> {
+        match file::rename_durably(&self.path, target) {
+            Err(_) if Seal::read(target).is_ok() => Ok(false),
+            renamed => renamed.map(|()| true),
+        }
+    }
+
+    /// Adds a folder from elsewhere to an archive, whose files are here and match its seal, unless another process was faster.
+    pub(crate) fn add_to(&self, archive: &Path, seal: &Seal) -> Result<()> {
+        file::sync_all(&seal.files.iter().map(|file| self.path.join(&file.name)).collect::<Vec<_>>())?;
+        file::write_bytes(&self.path.join(SEAL), seal.text().as_bytes())?;
+        self.publish(&archive.join(seal.folder_name())).map(drop)
+    }
 }
 
-impl Drop for PackFolder {
+impl Drop for HiddenFolder {
     fn drop(&mut self) {
         // Leftovers are hidden, and removed by the next packing. After a rename there is nothing to remove.
         let _ = remove::folder(&self.path);
     }
 }
 
+/// Removes the leftovers in an archive. One that cannot be removed stays, with a warning in the log.
+pub(super) fn clear_leftovers(archive: &Path) -> Result<()> {
+    let hidden = archive.join(FOLDER_OF_UNFINISHED);
+    links::refuse(&hidden)?;
+    for path in file::entries(&hidden)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let removed = match name {
+            _ if REMOVING.iter().any(|form| fits(name, form)) => remove::folder(&path),
+            // The lock is held until the folder is removed.
+            _ if fits(name, PACKING) => lock_abandoned(&path).map_or(Ok(()), |_lock| remove::folder(&path)),
+            _ => Ok(()),
+        };
+        if let Err(error) = removed {
+            tracing::warn!(path = %path.display(), %error, "cannot remove a leftover");
+        }
+    }
+    Ok(())
+}
+
+/// A new pack may not be locked yet: its folder is created just before.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The lock of an abandoned pack; `None` while a process writes it. On file systems without locks, a pack counts as
+/// abandoned after a day.
+fn lock_abandoned(path: &Path) -> Option<File> {
+    if !file::is_older(path, MINUTE) {
+        return None;
+    }
+    let folder = File::open(path).ok()?;
+    let is_abandoned = match folder.try_lock() {
+        Ok(()) => true,
+        Err(TryLockError::WouldBlock) => false,
+        Err(TryLockError::Error(_)) => file::is_older(path, file::DAY),
+    };
+    is_abandoned.then_some(folder)
+}
+
+/// The sealed folders elsewhere that hold the runs an archive does not have, up to an instant: packs of runs that are
+/// all missing, the largest first, then runs, then other folders with the rest.
+pub(crate) fn missing_folders<'s>(archive: &Archive, there: &'s [Seal], until: Option<DateTime<Utc>>) -> Vec<&'s Seal> {
+    let here = archive.names_in_folders();
+    let is_due = |run: &Seal| until.is_none_or(|until| run.sealed_at <= until);
+    let mut missing: HashSet<&str> = there
+        .iter()
+        .flat_map(Seal::runs)
+        .filter(|run| is_due(run) && !here.contains(run.run.as_str()))
+        .map(|run| run.run.as_str())
+        .collect();
+    let mut largest: Vec<&Seal> = there.iter().collect();
+    largest.sort_by_key(|seal| (Reverse(seal.runs().count()), &seal.run));
+    let mut wanted = Vec::new();
+    let mut take = |fits: &dyn Fn(&Seal, &HashSet<&str>) -> bool| {
+        for &seal in &largest {
+            if fits(seal, &missing) {
+                seal.runs().for_each(|run| _ = missing.remove(run.run.as_str()));
+                wanted.push(seal);
+            }
+        }
+    };
+    let is_missing = |run: &Seal, missing: &HashSet<&str>| missing.contains(run.run.as_str());
+    // A merge is made here, of what is here.
+    take(&|seal, missing| !seal.is_merge() && seal.runs().all(|run| is_missing(run, missing)));
+    take(&|seal, missing| seal.runs().any(|run| is_missing(run, missing)));
+    wanted
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::contained::replaced_by;
+    use super::super::verify::replaced_by;
     use super::*;
     use chrono::TimeDelta;
 
@@ -248,7 +315,7 @@ mod tests {
         let members: Vec<Seal> = folders.iter().flat_map(|folder| folder.seal().parts().to_vec()).collect();
         let rows = folders.iter().map(|folder| folder.seal().observations()).sum();
         let file = FileRecord { name: Table::Signals.file(), rows, bytes: 0, blake3: String::new() };
-        let name = name(&members);
+        let name = name_of_runs(&members);
         let seal = seal(service(), members, name, vec![file]);
         Arc::new(Folder::new(seal.folder_name().into(), seal))
     }

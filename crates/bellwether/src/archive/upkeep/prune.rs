@@ -9,8 +9,8 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::contained::{incomplete_files, parts, replaced_by};
-use super::leftovers;
+use super::pack::clear_leftovers;
+use super::verify::{incomplete_files, parts, replaced_by};
 use crate::archive::FOLDER_OF_UNFINISHED;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
@@ -118,7 +118,7 @@ pub(crate) fn prune(plan: &Pruning) -> Result<()> {
     check_contained(plan)?;
     let hidden = archive.path().join(FOLDER_OF_UNFINISHED);
     links::folder(&hidden)?;
-    leftovers::clear(archive.path())?;
+    clear_leftovers(archive.path())?;
     let mut first = Ok(());
     for Removal { folder, .. } in &plan.removals {
         cancel::check(archive.stop())?;

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Basis, Writer};
+use super::document as document_of;
 use crate::archive::Scope;
 use crate::definition::{Definition, DefinitionFile};
 use crate::interface::Endpoint;
@@ -26,7 +26,7 @@ fn scope() -> Scope {
 
 fn document(plan: &Plan) -> Value {
     let observations = ["20261120T213000Z-7f3a signals.parquet 0123".to_owned()];
-    serde_json::to_value(Basis::of(plan, &scope(), &observations, Writer::Program)).unwrap()
+    document_of(plan, &scope(), &observations, "program")
 }
 
 /// What the document says of the rows and the files, without the text of the definition.
@@ -43,7 +43,7 @@ fn the_document_of_a_definition_is_this_text() {
                 stats = [\"count\", \"last\"]\n[filter]\nperiods = \"15d\"\nfrom = \"2026-01-01\"\n";
     let plan = plan(text);
     let (scope, observations) = (scope(), ["20261120T213000Z-7f3a signals.parquet 0123".to_owned()]);
-    let found = serde_json::to_string_pretty(&Basis::of(&plan, &scope, &observations, Writer::Program)).unwrap();
+    let found = document_of(&plan, &scope, &observations, "program");
     let expected = r#"{
   "version": 3,
   "bellwether": "VERSION",
@@ -171,7 +171,7 @@ fn the_document_of_a_definition_is_this_text() {
   ]
 }"#;
     let expected = expected.replace("VERSION", env!("CARGO_PKG_VERSION")).replace("TEXT", &json!(text).to_string());
-    assert_eq!(found, expected);
+    assert_eq!(found, serde_json::from_str::<Value>(&expected).unwrap());
 }
 
 /// The keys that determine rows or files, each in a definition that differs from another one in it alone.
@@ -371,23 +371,21 @@ fn keys() -> BTreeSet<String> {
 #[test]
 fn what_was_requested_and_observed_and_what_writes_the_files_is_in_the_document() {
     let (plan, scope, observations) = (of(""), scope(), ["a".to_owned()]);
-    let text = |scope: &Scope, observations: &[String], writer| {
-        serde_json::to_string(&Basis::of(&plan, scope, observations, writer)).unwrap()
-    };
+    let text =
+        |scope: &Scope, observations: &[String], writer| document_of(&plan, scope, observations, writer).to_string();
     let of_more = Scope { requests: ["a".to_owned(), "b".to_owned()].into(), ..scope.clone() };
     let of_fewer = Scope { excluded: ["XOM".parse().unwrap()].into(), ..scope.clone() };
     let of_another = Scope { source: Endpoint::SignalsHistory, ..scope.clone() };
     let texts: BTreeSet<String> = [
-        text(&scope, &observations, Writer::Program),
-        text(&of_more, &observations, Writer::Program),
-        text(&of_another, &observations, Writer::Program),
-        text(&of_fewer, &observations, Writer::Program),
-        text(&scope, &["b".to_owned()], Writer::Program),
+        text(&scope, &observations, "program"),
+        text(&of_more, &observations, "program"),
+        text(&of_another, &observations, "program"),
+        text(&of_fewer, &observations, "program"),
+        text(&scope, &["b".to_owned()], "program"),
     ]
     .into();
     assert_eq!(texts.len(), 5);
-    #[cfg(feature = "spark")]
-    assert!(!texts.contains(&text(&scope, &observations, Writer::Spark)));
+    assert!(!texts.contains(&text(&scope, &observations, "spark")));
     let renamed = Plan { name: "other".to_owned(), ..plan.clone() };
     let mut of_other_service = plan.clone();
     of_other_service.service.name = "other".to_owned();

@@ -15,27 +15,29 @@
 //! so that emptied histories are noticed. What is compared with that version is compared again by every run until a new one
 //! is published, so that a failure does not pass by itself on the next night.
 
-mod previous;
 mod rows;
 mod universe;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
+
+use chrono::NaiveDate;
 
 use super::missing::{Missing, absent_sector, absent_tickers, demanded_of_archive, known_sectors};
 use super::names::{in_words, some_of};
 use super::observer::Control;
-use crate::archive::{AnswerRecord, Scope, SealedRun, View};
+use crate::archive::{AnswerRecord, Archive, Scope, SealedRun, View};
+use crate::definition::DefinitionFile;
 use crate::disk::digest;
 use crate::error::{Error, ErrorKind, Result};
+use crate::export::{self, VersionRecord};
 use crate::fetch::Refusal;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Filter, OnFinding, Plan, Request, RequestList};
 use crate::tables::{SeriesKey, Table};
 use crate::text::human::{count_of, group_digits};
 
-pub(crate) use previous::PreviousVersion;
-pub(super) use previous::PreviousVersions;
 pub(super) use rows::RowChecks;
 
 /// So many empty lists of articles are not a coincidence.
@@ -77,17 +79,6 @@ struct CheckOutcome {
     missing: Vec<String>,
 }
 
-/// The answers of a run.
-pub(super) struct RunAnswers<'a> {
-    pub(super) records: &'a [Arc<AnswerRecord>],
-    /// The requests for what the definition names.
-    pub(super) demanded: &'a [Request],
-    /// The requests that the service refused.
-    pub(super) refusals: &'a BTreeMap<String, Refusal>,
-    /// The operations that the service does not offer, one message each.
-    pub(super) lacking: &'a [String],
-}
-
 /// The data to check, and what to check it against.
 #[derive(Clone, Copy)]
 pub(super) struct Checking<'a> {
@@ -104,16 +95,23 @@ pub(super) struct Checking<'a> {
 type Listing = BTreeMap<String, BTreeSet<SeriesKey>>;
 
 impl Checking<'_> {
-    /// Checks the answers of a run. Returns notes.
-    pub(super) fn pull(self, pull: &RunAnswers<'_>) -> Result<Vec<String>> {
+    /// Checks the answers of a run: to the requests for what the definition names, of which the service refused some, and
+    /// without the operations that it does not offer, one message each. Returns notes.
+    pub(super) fn pull(
+        self,
+        records: &[Arc<AnswerRecord>],
+        demanded: &[Request],
+        refusals: &BTreeMap<String, Refusal>,
+        lacking: &[String],
+    ) -> Result<Vec<String>> {
         let answers: BTreeMap<&str, &AnswerRecord> =
-            pull.records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();
+            records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();
         let mut outcome = CheckOutcome::default();
-        let missing = Missing::of_answers(pull.demanded, pull.refusals, &answers);
+        let missing = Missing::of_answers(demanded, refusals, &answers);
         outcome.missing(self.plan, missing.messages(self.view)?);
-        outcome.missing(self.plan, pull.lacking.to_vec());
+        outcome.missing(self.plan, lacking.to_vec());
         outcome.missing(self.plan, self.filtered_out()?);
-        outcome.missing(self.plan, no_news(pull.records));
+        outcome.missing(self.plan, no_news(records));
         let answered = || self.scope.requests.iter().filter_map(|request| answers.get(request.as_str()));
         let empty: BTreeSet<String> = answered()
             .filter(|record| record.request.rows > 0)
@@ -273,6 +271,57 @@ impl CheckOutcome {
         Err(Error::new(ErrorKind::Checks, format!("nothing was published for `{name}`: {failed}"))
             .with_hint(format!("the archive keeps what was fetched, and `latest` is unchanged; {hint}"))
             .with_reasons(self.failed.into_iter().map(|(_, found)| found)))
+    }
+}
+
+/// The latest version of a definition, here or in its store.
+#[derive(Clone, Debug)]
+pub(crate) struct PreviousVersion {
+    pub(super) recorded: VersionRecord,
+    /// What its definition meant; none if this version of the program does not accept it.
+    pub(super) plan: Option<Plan>,
+    /// Its newest date; none if its facts cannot be read, or are on another machine.
+    newest: Option<NaiveDate>,
+}
+
+/// Where the versions of definitions are.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PreviousVersions<'a> {
+    /// The folder of published datasets; none if nothing is published.
+    pub(super) datasets: Option<&'a Path>,
+    /// The record of the latest version in the store.
+    pub(super) in_store: Option<&'a VersionRecord>,
+}
+
+impl PreviousVersions<'_> {
+    /// The latest version of a definition that was built from none of the runs that are forgotten in an archive, if there
+    /// is one, and notes for the user.
+    pub(super) fn find(self, name: &str, archive: &Archive) -> (Option<PreviousVersion>, Vec<String>) {
+        let Some(datasets) = self.datasets else { return (None, Vec::new()) };
+        let forgotten: BTreeSet<&str> = archive.forgotten_runs().map(|run| run.run.as_str()).collect();
+        let counts = |one: &&VersionRecord| !one.runs.iter().any(|run| forgotten.contains(run.as_str()));
+        let found = export::latest(datasets, Some(name)).and_then(|here| {
+            let all: Vec<&VersionRecord> = here.iter().chain(self.in_store).collect();
+            let newest = all.iter().copied().filter(counts).max_by_key(|one| one.built_at).cloned();
+            if newest.is_some() || all.is_empty() {
+                return Ok(newest);
+            }
+            let older = VersionRecord::of_dataset(datasets, name)?.into_iter().map(|(_, whole)| whole);
+            Ok(older.filter(|one| counts(&one)).max_by_key(|one| one.built_at))
+        });
+        match found {
+            Ok(newest) => (newest.map(|recorded| PreviousVersion::of(datasets, &recorded)), Vec::new()),
+            Err(error) => (None, vec![format!("nothing was compared with the previous version: {error}")]),
+        }
+    }
+}
+
+impl PreviousVersion {
+    fn of(datasets: &Path, recorded: &VersionRecord) -> Self {
+        let file = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone());
+        let facts = export::facts(&datasets.join(&recorded.name).join(&recorded.version)).ok();
+        let newest = facts.and_then(|facts| export::dates_of(&facts)).map(|(_, last)| last);
+        Self { recorded: recorded.clone(), plan: file.and_then(Plan::of).ok(), newest }
     }
 }
 

@@ -48,13 +48,12 @@ impl Checking<'_> {
         if listed.is_empty() {
             return Ok(());
         }
-        let (version, share) = (&before.version, self.plan.checks.universe);
+        let (version, share) = (before.version.as_str(), self.plan.checks.universe);
         let (before, after) = (tickers(&listed), tickers(&now));
-        let mut found = UniverseChange { what: ["ticker", "tickers"], before: &before, now: &after, version }
-            .above(share, |it| it.to_string());
+        let mut found = above(["ticker", "tickers"], (&before, version), &after, share, Ticker::to_string);
         // If tickers appeared or disappeared, so did their series.
         if found.is_empty() {
-            found = UniverseChange { what: ["series"; 2], before: &listed, now: &now, version }.above(share, in_words);
+            found = above(["series"; 2], (&listed, version), &now, share, in_words);
         }
         outcome.failed.extend(found.into_iter().map(|found| (Check::Universe, found)));
         Ok(())
@@ -124,31 +123,25 @@ fn tickers(universe: &Universe) -> BTreeSet<Ticker> {
     universe.iter().map(|key| key.ticker.clone()).collect()
 }
 
-/// The tickers or series of now and of the previous version.
-struct UniverseChange<'a, T> {
-    /// The singular and plural of the compared items.
-    what: [&'static str; 2],
-    before: &'a BTreeSet<T>,
-    now: &'a BTreeSet<T>,
-    version: &'a str,
-}
-
-impl<T: Ord> UniverseChange<'_, T> {
-    /// Messages on items that disappeared, if above a share of the previous version, and on items that appeared, if
-    /// above a share of the new one.
-    fn above(&self, share: f64, name: impl Fn(&T) -> String) -> Vec<String> {
-        let Self { what: [one, many], before, now, version } = self;
-        let shifts = [
-            ("disappeared", before.difference(now).collect(), before.len()),
-            ("appeared", now.difference(before).collect(), now.len()),
-        ];
-        let tell = |(how, shifted, all): (&str, Vec<&T>, usize)| {
-            (shifted.len() as f64 > all as f64 * share).then(|| {
-                let (some, all) = (group_digits(shifted.len() as u64), count_of(all as u64, one, many));
-                let (share, names) = (percent(share), list(shifted.iter().map(|it| name(it))));
-                format!("{some} of {all} {how} since version `{version}`, above the limit of {share}: {names}")
-            })
-        };
-        shifts.into_iter().filter_map(tell).collect()
+/// Messages on items of the previous version that disappeared, if above a share of them, and on items that appeared, if above a
+/// share of the new ones. What they are is given in singular and plural.
+fn above<T: Ord>(
+    [one, many]: [&str; 2],
+    (before, version): (&BTreeSet<T>, &str),
+    now: &BTreeSet<T>,
+    share: f64,
+    name: impl Fn(&T) -> String,
+) -> Vec<String> {
+    let gone: Vec<&T> = before.difference(now).collect();
+    let new: Vec<&T> = now.difference(before).collect();
+    let mut messages = Vec::new();
+    for (how, shifted, all) in [("disappeared", gone, before.len()), ("appeared", new, now.len())] {
+        if shifted.len() as f64 > all as f64 * share {
+            let (some, all) = (group_digits(shifted.len() as u64), count_of(all as u64, one, many));
+            let (share, names) = (percent(share), list(shifted.iter().map(|it| name(it))));
+            messages
+                .push(format!("{some} of {all} {how} since version `{version}`, above the limit of {share}: {names}"));
+        }
     }
+    messages
 }

@@ -59,27 +59,25 @@ pub(super) fn of_plan(plan: &Plan, options: &DoctorOptions, in_store: Option<&Ve
 
 /// Whether the definition may run its hooks.
 fn of_hooks(plan: &Plan) -> Option<Diagnosis> {
-    const CHECK: &str = "hooks";
     if plan.hooks.is_empty() {
         return None;
     }
     Some(match plan.require_trust() {
-        Ok(()) => Diagnosis::ok(CHECK, "the definition is trusted to run commands"),
-        Err(error) => Diagnosis::of_error(CHECK, &error),
+        Ok(()) => Diagnosis::ok("hooks", "the definition is trusted to run commands"),
+        Err(error) => Diagnosis::of_error("hooks", &error),
     })
 }
 
 /// Whether another run of the definition is in progress.
 fn of_lock(plan: &Plan, options: &DoctorOptions) -> Option<Diagnosis> {
-    const CHECK: &str = "lock";
     match state_of(&options.archive, &plan.name) {
         Ok(LockState::New | LockState::Free(_)) => None,
         Ok(LockState::Held(holder)) => {
             let holder = holder.map_or_else(String::new, |holder| format!(": {holder}"));
             let found = format!("a run of `{}` is in progress{holder}", plan.name);
-            Some(Diagnosis::warning(CHECK, found, "try again when it has finished, or wait for it with `--wait`"))
+            Some(Diagnosis::warning("lock", found, "try again when it has finished, or wait for it with `--wait`"))
         }
-        Err(error) => Some(Diagnosis::of_error(CHECK, &error)),
+        Err(error) => Some(Diagnosis::of_error("lock", &error)),
     }
 }
 
@@ -96,11 +94,10 @@ fn of_files(files: &[PathBuf]) -> Option<Diagnosis> {
 
 /// The disks with the data and the archive, and whether some folders on them can be written.
 fn of_disks(options: &DoctorOptions, written: &[PathBuf]) -> Vec<Diagnosis> {
-    const CHECK: &str = "disk";
     for path in written {
         for root in [&options.data, &options.archive] {
             if let Err(error) = links::refuse_below(root, path) {
-                return vec![Diagnosis::of_error(CHECK, &error)];
+                return vec![Diagnosis::of_error("disk", &error)];
             }
         }
         if let Some(diagnosis) = of_folder(path) {
@@ -117,7 +114,6 @@ fn of_disks(options: &DoctorOptions, written: &[PathBuf]) -> Vec<Diagnosis> {
 
 /// What keeps a run from writing into a folder, which it creates if needed.
 fn of_folder(path: &Path) -> Option<Diagnosis> {
-    const CHECK: &str = "disk";
     let there = nearest(path);
     let (found, remedy) = if !there.is_dir() {
         ("is not a folder", "move it, or choose another folder with `--data` or `--archive`")
@@ -126,21 +122,20 @@ fn of_folder(path: &Path) -> Option<Diagnosis> {
     } else {
         return None;
     };
-    Some(Diagnosis::failure(CHECK, format!("`{}` {found}", there.display()), remedy))
+    Some(Diagnosis::failure("disk", format!("`{}` {found}", there.display()), remedy))
 }
 
 fn of_disk(folder: &Path) -> Diagnosis {
-    const CHECK: &str = "disk";
     let Some(free) = free_space(folder) else {
-        return Diagnosis::none(CHECK, "the system does not report free space");
+        return Diagnosis::none("disk", "the system does not report free space");
     };
     let found = format!("{} free for `{}`", bytes(free), folder.display());
     match free {
-        ..NO_SPACE => Diagnosis::failure(CHECK, found, "free some space, or choose another disk with `--data`"),
+        ..NO_SPACE => Diagnosis::failure("disk", found, "free some space, or choose another disk with `--data`"),
         NO_SPACE..LITTLE_SPACE => {
-            Diagnosis::warning(CHECK, found, "free some space, or choose another disk with `--data`")
+            Diagnosis::warning("disk", found, "free some space, or choose another disk with `--data`")
         }
-        _ => Diagnosis::ok(CHECK, found),
+        _ => Diagnosis::ok("disk", found),
     }
 }
 
@@ -156,7 +151,6 @@ fn of_archives(options: &DoctorOptions) -> Vec<Diagnosis> {
 
 /// The archive of the definition's service, and its history.
 fn of_history(plan: &Plan, options: &DoctorOptions, in_store: Option<&VersionRecord>) -> Vec<Diagnosis> {
-    const HISTORY: &str = "history";
     let (root, now) = (&options.archive, options.clock.now());
     let archive = match archive::of_service(root, &plan.service.name) {
         Ok(archive) => archive,
@@ -173,31 +167,30 @@ fn of_history(plan: &Plan, options: &DoctorOptions, in_store: Option<&VersionRec
     let history = match continuity::check(expected) {
         Ok(Continuity { notes, .. }) => {
             let note = notes.into_iter().next();
-            Diagnosis::ok(HISTORY, note.unwrap_or_else(|| format!("of service {}", plan.service)))
+            Diagnosis::ok("history", note.unwrap_or_else(|| format!("of service {}", plan.service)))
         }
-        Err(error) => Diagnosis::of_error(HISTORY, &error),
+        Err(error) => Diagnosis::of_error("history", &error),
     };
     vec![of_archive(&archive, now), history]
 }
 
 fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
-    const CHECK: &str = "archive";
     let archive = match Archive::open(path) {
         Ok(archive) => archive,
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Diagnosis::none(CHECK, format!("none in `{}` yet", path.display()));
+            return Diagnosis::none("archive", format!("none in `{}` yet", path.display()));
         }
-        Err(error) => return Diagnosis::of_error(CHECK, &error),
+        Err(error) => return Diagnosis::of_error("archive", &error),
     };
     // A run waits for a clock that is behind by less.
     if newest(&archive).is_some_and(|newest| newest - now > SKEW) {
         let found = "the clock is behind the archive's newest run";
-        return Diagnosis::failure(CHECK, found, "set the clock; a run refuses to start until it is later");
+        return Diagnosis::failure("archive", found, "set the clock; a run refuses to start until it is later");
     }
     if let Some(file) = archive.first_misfit() {
         let found = format!("`{}` is missing or has another size", file.display());
         return Diagnosis::failure(
-            CHECK,
+            "archive",
             found,
             "restore it from a backup; `bellwether verify` lists all damaged files",
         );
@@ -207,7 +200,7 @@ fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
         let runs = count_of(missing.len() as u64, "run", "runs");
         let found = format!("`{}` lacks {runs} that others are based on, such as `{first}`", path.display());
         return Diagnosis::failure(
-            CHECK,
+            "archive",
             found,
             "restore them from a backup, or fetch them with `bellwether store pull`",
         );
@@ -222,5 +215,5 @@ fn of_archive(path: &Path, now: DateTime<Utc>) -> Diagnosis {
     };
     let interrupted = shown(to_resume, "to resume") + &shown(of_others, "of another user");
     let runs = count_of(archive.runs().len() as u64, "run", "runs");
-    Diagnosis::ok(CHECK, format!("{runs}, every file in place{interrupted}"))
+    Diagnosis::ok("archive", format!("{runs}, every file in place{interrupted}"))
 }

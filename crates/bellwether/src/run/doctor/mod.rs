@@ -3,7 +3,6 @@
 //! What a run would refuse before its first request, a check finds. Each is bounded in time and independent of the others,
 //! as far as it can be. Nothing is written but a small object in the store, which is removed again.
 
-mod answers;
 mod local;
 mod service;
 
@@ -12,7 +11,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::blocking::blocking;
+use super::blocking;
 use super::observer::Control;
 use crate::error::{Error, Result};
 use crate::plan::{Plan, StoreUrl};
@@ -106,7 +105,7 @@ pub async fn doctor(plan: Option<Plan>, options: DoctorOptions) -> Result<Vec<Di
         return Ok(found);
     };
     let all = async {
-        let mut found = service::of_service(&plan, &options).await;
+        let mut found = service::of_connection(&plan, &options).await;
         let in_store = match service::of_store(&plan, &options).await {
             Some(Ok((diagnosis, in_store))) => {
                 found.push(diagnosis);

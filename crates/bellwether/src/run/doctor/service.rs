@@ -1,21 +1,30 @@
-//! The key, the way to the service, its operations and its clock; the store.
+//! The key, the way to the service, its operations, what they answer, and its clock; the store.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::{CLOCK, Diagnosis, DoctorOptions, Health, answers};
+use super::{CLOCK, Diagnosis, DoctorOptions, Health};
+use crate::archive::{AnswerRecord, Archive, Interrupted, NewRun, Unfinished, View, of_service};
+use crate::disk::remove;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
 use crate::fetch::{Addresses, Client, ClockTrust, ResponseHead, is_absence};
-use crate::interface::{Base, Endpoint, Ticker};
+use crate::interface::{Base, Endpoint, Sector, Ticker};
 use crate::key::ApiKey;
-use crate::plan::{Plan, Request, RequestList, Source, TickerSource};
-use crate::run::demo::Demo;
-use crate::run::error;
+use crate::plan::{OnFinding, OperationRequests, Plan, Request, RequestList, Source, TickerSource};
+use crate::run::builder::scratch;
+use crate::run::connect::connect;
+use crate::run::gather::{Gathered, Gathering};
+use crate::run::missing::Missing;
+use crate::run::observer::Control;
 use crate::run::offers::brief;
+use crate::run::options::Options;
+use crate::run::rejects;
 use crate::run::store::{RemoteStore, StoreAccess};
-use crate::run::{addresses, key};
+use crate::run::wrong_address as no_service;
 use crate::text::human::count_of;
 
 /// The clocks of the service and of this machine may differ by this much: the service's has whole seconds, and its
@@ -26,37 +35,23 @@ const MOST_SKEW: TimeDelta = TimeDelta::seconds(30);
 const SAMPLE: &str = "AAPL";
 
 /// The key, the way to the service, its operations and its clock.
-pub(super) async fn of_service(plan: &Plan, options: &DoctorOptions) -> Vec<Diagnosis> {
+pub(super) async fn of_connection(plan: &Plan, options: &DoctorOptions) -> Vec<Diagnosis> {
     let mut found = Vec::new();
-    let demo = match &plan.source {
-        Source::Demo { .. } => Demo::start(options.clock.now().date_naive()).await.map(Some),
-        Source::Remote(_) => Ok(None),
-    };
-    let demo = match demo {
-        Ok(demo) => demo,
-        Err(error) => return vec![Diagnosis::of_error("service", &error)],
-    };
-    let (addresses, key) = match (&plan.source, &demo) {
-        (Source::Remote(remote), _) => match key(plan, &options.control.stop).await {
-            Ok(Some(key)) => {
-                found.push(match remote.key.warning() {
-                    Some(warning) => Diagnosis::warning("key", warning, "restrict who can read it"),
-                    None => Diagnosis::ok("key", format!("from {}", remote.key.in_use())),
-                });
-                (addresses(remote), key)
-            }
-            Ok(None) => unreachable!("a remote service needs a key"),
-            Err(error) => {
-                found.push(Diagnosis::of_error("key", &error));
-                return found;
-            }
-        },
-        (Source::Demo { .. }, Some(demo)) => {
-            found.push(Diagnosis::none("key", "the demo service needs no key"));
-            (demo.addresses(), demo.key())
+    let today = options.clock.now().date_naive();
+    let (addresses, key, demo) = match connect(plan, today, &options.control.stop).await {
+        Ok(connection) => connection,
+        Err(error) => {
+            let check = if matches!(plan.source, Source::Demo { .. }) { "service" } else { "key" };
+            return vec![Diagnosis::of_error(check, &error)];
         }
-        (Source::Demo { .. }, None) => unreachable!("it was started"),
     };
+    found.push(match &plan.source {
+        Source::Demo { .. } => Diagnosis::none("key", "the demo service needs no key"),
+        Source::Remote(remote) => match remote.key.warning() {
+            Some(warning) => Diagnosis::warning("key", warning, "restrict who can read it"),
+            None => Diagnosis::ok("key", format!("from {}", remote.key.in_use())),
+        },
+    });
     found.extend(of_operations(plan, addresses, key, options).await);
     if let Some(demo) = demo {
         demo.stop().await;
@@ -114,7 +109,7 @@ async fn of_operations(plan: &Plan, addresses: Addresses, key: ApiKey, options: 
         });
     }
     if is_reached {
-        found.extend(answers::diagnoses(plan, &client, options).await);
+        found.extend(of_answers(plan, &client, options).await);
         found.extend(described(plan, &client).await);
     }
     if (skew.is_some() || is_reached) && found.iter().all(|diagnosis| diagnosis.check != CLOCK) {
@@ -186,7 +181,7 @@ fn wrong_address(plan: &Plan, client: &Client, base: Base, heads: &BTreeMap<Endp
             Error::new(ErrorKind::Service, format!("`GET {address}` answered with a web page: is `{setting}` correct?"))
                 .with_hint("check the address")
         }
-        false => error::wrong_address(&address, head.status, setting, &lacking),
+        false => no_service(&address, head.status, setting, &lacking),
     })
 }
 
@@ -245,4 +240,100 @@ pub(super) async fn of_store(
     };
     let tested = store.test(&plan.name).await;
     Some(tested.map(|in_store| (Diagnosis::ok("store", format!("{} can be read and written", store.url())), in_store)))
+}
+
+/// What the operations answer that a run uses, each asked once, or once for each sector: the answers are read and checked as in
+/// a run, into an archive that is thrown away.
+async fn of_answers(plan: &Plan, client: &Client, options: &DoctorOptions) -> Vec<Diagnosis> {
+    match answered(plan, client, options).await {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::Clock => vec![Diagnosis::of_error(CLOCK, &error)],
+        Err(error) => vec![Diagnosis::of_error("answers", &error)],
+    }
+}
+
+async fn answered(plan: &Plan, client: &Client, options: &DoctorOptions) -> Result<Vec<Diagnosis>> {
+    let folder = Scratch(scratch(options.clock));
+    let plan = sampled(plan);
+    let (definition, text, service, conventions) = (&plan.name, &plan.text, &plan.service, &plan.conventions);
+    let (now, stop) = (options.clock.now(), &options.control.stop);
+    let interrupted = Interrupted::Leave;
+    let beginning = NewRun { definition, text, service, conventions, now, interrupted, stop };
+    let unfinished = Arc::new(Unfinished::begin(&folder.0, beginning)?);
+    let quiet = Control { stop: stop.clone(), ..Control::default() };
+    let archive = of_service(&options.archive, &plan.service.name)?;
+    let of_run = Options { archive, clock: options.clock, control: quiet, ..Options::new(&options.data) };
+    let gathering = Gathering::new(&plan, client, &of_run, Arc::clone(&unfinished)).asking_for(1);
+    let gathered = gathering.gather().await?;
+    let records = unfinished.records();
+    let settled = unfinished.seal(&[], || Ok(options.clock.now()), |_| Ok(true))?;
+    rejects::check(plan.max_reject_share, &records, &settled.run, "`[source]` can say how the vendor differs")?;
+    let Gathered { signals, demanded, refusals, lacking, .. } = gathered;
+    let answers: BTreeMap<&str, &AnswerRecord> =
+        records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();
+    let view = View::of(Archive::open(&folder.0)?, options.clock.now());
+    let missing = Missing::of_answers(&demanded, &refusals, &answers).messages(&view)?;
+    let mut found = vec![Diagnosis::ok("answers", in_words(&records))];
+    if !signals.instead_of.is_empty() {
+        let gone = signals.instead_of.join(", ");
+        let what = format!("the service does not offer {gone}; {} is used instead", signals.operation);
+        found.push(Diagnosis::warning("operations", what, "choose it with `history` in `[signals]`"));
+    }
+    found.extend(missing.into_iter().chain(lacking).map(|message| match plan.checks.missing {
+        OnFinding::Fail => {
+            let remedy = "correct `[signals]`, or set `missing = \"warn\"` in `[checks]` to publish without it";
+            Diagnosis::failure("missing", message, remedy)
+        }
+        OnFinding::Warn => Diagnosis::warning("missing", message, "a run publishes without it"),
+    }));
+    Ok(found)
+}
+
+/// A folder that is removed with this.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Best effort: it is hidden, and the system clears its folder.
+        let _ = remove::folder(&self.0);
+    }
+}
+
+/// The plan with one request for each operation, or one for each sector.
+fn sampled(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    for operation in &mut plan.alternatives {
+        let OperationRequests { list, .. } = operation;
+        match list {
+            RequestList::Listed(requests) | RequestList::EachTicker(TickerSource::NamedBy(requests), _) => {
+                let mut seen: BTreeSet<Option<Sector>> = BTreeSet::new();
+                requests.retain(|request: &Request| seen.insert(request.sector.clone()));
+            }
+            RequestList::EachTicker(TickerSource::Listed(tickers), _) => tickers.truncate(1),
+            RequestList::EachTicker(TickerSource::Available | TickerSource::Signals, _) => {}
+        }
+        if let RequestList::EachTicker(_, pairs) = list {
+            pairs.truncate(1);
+        }
+    }
+    plan.further.truncate(1);
+    plan
+}
+
+/// What the answers had: `signals-history-all: 22 histories with 27,610 records; news_articles: 120 records`.
+fn in_words(records: &[Arc<AnswerRecord>]) -> String {
+    let mut of_operations: BTreeMap<Endpoint, (u64, u64)> = BTreeMap::new();
+    for record in records {
+        let (histories, rows) = of_operations.entry(record.request.endpoint).or_default();
+        *histories += record.histories;
+        *rows += record.request.rows;
+    }
+    let of_operation = |(endpoint, (histories, rows)): (Endpoint, (u64, u64))| {
+        let rows = count_of(rows, "record", "records");
+        match histories {
+            0 => format!("{endpoint}: {rows}"),
+            histories => format!("{endpoint}: {} with {rows}", count_of(histories, "history", "histories")),
+        }
+    };
+    of_operations.into_iter().map(of_operation).collect::<Vec<_>>().join("; ")
 }

@@ -13,23 +13,25 @@
 mod operation;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use self::operation::{MissingOperation, WaveOutcome};
-use super::error::wrong_address;
-use super::last_listed::LastListed;
+use super::as_of::newest;
 use super::names::{list, some_of};
 use super::observer::Event;
 use super::options::Options;
 use super::stage::Timing;
-use crate::archive::{Scope, Unfinished};
+use super::wrong_address;
+use crate::archive::{Scope, Unfinished, View, open_merged};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Client, Refusal};
 use crate::interface::{Base, Endpoint, Sector, Ticker};
 use crate::plan::{OnFinding, OperationRequests, Plan, Request, RequestList, Source, TickerSource};
+use crate::process::cancel::CancellationToken;
 use crate::tables::SeriesKey;
 use crate::text::human::count_of;
 
@@ -407,5 +409,47 @@ fn stage_of(endpoint: Endpoint) -> &'static str {
         Endpoint::SocialSentiment => "summaries",
         Endpoint::HistoricalSentiment => "sentiment",
         _ => "signals",
+    }
+}
+
+/// What the last answers to some requests list.
+#[derive(Default)]
+struct LastListed {
+    /// The tickers.
+    tickers: BTreeSet<Ticker>,
+    /// Their series.
+    series: BTreeSet<SeriesKey>,
+    /// The requested sectors without tickers.
+    unlisted: Vec<Sector>,
+}
+
+impl LastListed {
+    /// From the first of some operations that has any.
+    fn of_operations(operations: &[&OperationRequests], archive: &Path) -> Result<Self> {
+        for operation in operations {
+            if let RequestList::Listed(requests) = &operation.list {
+                let known = Self::of(requests, archive)?;
+                if !known.tickers.is_empty() {
+                    return Ok(known);
+                }
+            }
+        }
+        Ok(Self::default())
+    }
+
+    /// From some requests.
+    fn of(requests: &[Request], archive: &Path) -> Result<Self> {
+        let archive = open_merged(archive, &CancellationToken::new())?;
+        let as_of = newest(&archive).unwrap_or_default();
+        let listing = View::of(archive, as_of).listing(&requests.iter().map(Request::to_string).collect())?;
+        let (listed, others): (Vec<_>, Vec<_>) =
+            requests.iter().partition(|request| listing.contains_key(&request.to_string()));
+        let sectors = |requests: Vec<&Request>| -> BTreeSet<Sector> {
+            requests.into_iter().filter_map(|request| request.sector.clone()).collect()
+        };
+        let unlisted = &sectors(others) - &sectors(listed);
+        let series: BTreeSet<SeriesKey> = listing.into_values().flatten().collect();
+        let tickers = series.iter().map(|key| key.ticker.clone()).collect();
+        Ok(Self { tickers, series, unlisted: unlisted.into_iter().collect() })
     }
 }

@@ -3,25 +3,25 @@
 mod prune;
 mod pull;
 mod push;
-mod reading;
 mod repair;
-pub(super) mod transfer;
 mod verify;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 
 pub use prune::{StorePruned, StorePrunedFolder, StorePrunedKind};
-pub use reading::{FetchItem, store_of, store_of_environment};
-pub use transfer::{StoreUpload, TransferCounts};
+pub use pull::{FetchItem, store_of, store_of_environment};
 pub use verify::{StoreDifference, StoreVerified, VerifyScope};
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::sync::oneshot;
 
 use super::forget::forgotten_run_of;
 use super::observer::{Control, Event};
 use super::summary::Summary;
-use crate::archive::{claims_of, folders, of_service};
+use crate::archive::{Seal, claims_of, folders, of_service};
 use crate::disk::file;
 use crate::disk::names::{is_dataset, is_unique};
 use crate::error::{Error, ErrorKind, Result};
@@ -253,4 +253,73 @@ fn names_of_datasets(listed: &[Object]) -> BTreeSet<&str> {
 fn version_of(object: &Object) -> Option<(&str, &str)> {
     let (name, version) = object.key.strip_prefix("datasets/")?.strip_suffix("/dataset.json")?.split_once('/')?;
     (is_dataset(name) && is_unique(version)).then_some((name, version))
+}
+
+/// Folders in an order in which each comes after those that it is based on. Clocks of machines may differ, so a run may be sealed
+/// before its basis.
+fn by_basis<T>(mut folders: Vec<T>, seal: impl Fn(&T) -> &Seal) -> Vec<T> {
+    folders.sort_by(|one, other| (seal(one).sealed_at, &seal(one).run).cmp(&(seal(other).sealed_at, &seal(other).run)));
+    let runs = folders.iter().flat_map(|folder| seal(folder).runs());
+    let mut awaited: HashSet<String> = runs.map(|run| run.run.clone()).collect();
+    let mut ordered = Vec::with_capacity(folders.len());
+    while !folders.is_empty() {
+        let is_ready = |folder: &T| {
+            let is_own = |name: &str| seal(folder).runs().any(|run| run.run == name);
+            let mut basis = seal(folder).runs().flat_map(|run| &run.basis);
+            basis.all(|parent| !awaited.contains(&parent.run) || is_own(&parent.run))
+        };
+        // Packs may be based on one another; then no order is right.
+        let folder = folders.remove(folders.iter().position(is_ready).unwrap_or(0));
+        seal(&folder).runs().for_each(|run| _ = awaited.remove(&run.run));
+        ordered.push(folder);
+    }
+    ordered
+}
+
+/// What was sent to a store, or fetched from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TransferCounts {
+    /// Runs and packs.
+    pub folders: usize,
+    /// Versions of datasets.
+    pub versions: usize,
+    /// Their size.
+    pub bytes: u64,
+    /// Interrupted uploads that were cleared.
+    pub cleared: usize,
+    /// Notes on forgotten runs.
+    pub notes: usize,
+}
+
+impl AddAssign for TransferCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.folders += other.folders;
+        self.versions += other.versions;
+        self.bytes += other.bytes;
+        self.cleared += other.cleared;
+        self.notes += other.notes;
+    }
+}
+
+/// What was sent to an object store.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct StoreUpload {
+    /// The store.
+    pub url: String,
+    /// What was sent.
+    #[serde(flatten)]
+    pub moved: TransferCounts,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TransferCounts;
+
+    #[test]
+    fn what_was_sent_in_several_steps_adds_up() {
+        let mut all = TransferCounts { folders: 1, versions: 2, bytes: 3, cleared: 4, notes: 6 };
+        all += TransferCounts { folders: 10, versions: 20, bytes: 30, cleared: 40, notes: 60 };
+        let sum = TransferCounts { folders: 11, versions: 22, bytes: 33, cleared: 44, notes: 66 };
+        assert_eq!(all, sum);
+    }
 }

@@ -28,7 +28,7 @@ use crate::disk::file::{self, FileError};
 use crate::disk::remove;
 use crate::error::Result;
 use crate::export::RECORD;
-use crate::run::blocking::blocking;
+use crate::run::blocking;
 use crate::run::prune::PruneMode;
 use crate::run::stage::Stage;
 use crate::store::{Object, abandoned_folders, by_folder, clear_staged};
@@ -176,7 +176,7 @@ impl RemoteStore {
             let key = format!("{}/{name}/{SEAL}", service.there);
             listed.iter().any(|object| object.key == key && now - object.changed > GRACE)
         };
-        let names: Vec<&str> = service.sealed_names(listed).collect();
+        let names: Vec<&str> = service.whole_names(listed).collect();
         let mut packs = Vec::new();
         for name in names.iter().filter(|name| name.starts_with("pack=")) {
             packs.extend(self.read_seal(service, name).await?);

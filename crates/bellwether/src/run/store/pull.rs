@@ -1,6 +1,7 @@
-//! Fetches from the store what this machine does not have.
+//! Fetches from the store what this machine does not have; and which store that is.
 
 use std::collections::HashSet;
+use std::env;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -8,14 +9,16 @@ use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, future, stream};
 
 use super::push::of_other_service;
-use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, versions};
-use crate::archive::{self, Archive, Forgetting, Incoming, SEAL, Seal};
+use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, by_basis, versions};
+use crate::archive::{self, Archive, Forgetting, HiddenFolder, SEAL, Seal};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
 use crate::disk::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::{self, IncomingVersion, Linking, RECORD, VersionRecord};
+use crate::plan::{Plan, StoreUrl};
+use crate::run::AsOf;
 use crate::run::stage::Stage;
 use crate::store::{Object, Sealed};
 use crate::time::Clock;
@@ -32,7 +35,83 @@ const MOST_LOOKS: u32 = 5;
 /// The folder in an archive that caches the seals of packs in the store. Seals never change.
 const SEALS: &str = ".seals";
 
+/// The variable with the address of a store.
+const VARIABLE: &str = "BELLWETHER_STORE";
+
+/// What is read, which may only be in a store.
+#[derive(Clone, Copy, Debug)]
+pub enum FetchItem<'a> {
+    /// The runs that started by an instant, or all of them.
+    Runs(Option<DateTime<Utc>>),
+    /// The latest version of a dataset.
+    Version(&'a str),
+    /// A version of a dataset, if the store has it.
+    NamedVersion(&'a str, &'a str),
+}
+
+impl<'a> FetchItem<'a> {
+    /// What tells which version or run of a dataset a name is: nothing is fetched for an instant.
+    pub fn of_name(dataset: &'a str, as_of: Option<&'a AsOf>) -> Vec<Self> {
+        match as_of {
+            Some(AsOf::Named(name)) => vec![Self::Runs(None), Self::NamedVersion(dataset, name)],
+            Some(AsOf::Instant(_)) | None => Vec::new(),
+        }
+    }
+}
+
+/// The store that `BELLWETHER_STORE` names.
+///
+/// # Errors
+///
+/// If it is no address of a store.
+pub fn store_of_environment() -> Result<Option<StoreUrl>> {
+    let Some(text) = env::var_os(VARIABLE).filter(|text| !text.is_empty()) else { return Ok(None) };
+    text.to_string_lossy().parse().map(Some).map_err(|refusal: String| {
+        let what = format!("invalid `{VARIABLE}`: {}", refusal.replace('\n', "; "));
+        Error::usage(what, "correct the variable, or unset it")
+    })
+}
+
+/// The store that is named, or else that of the environment, or else that of a definition.
+///
+/// # Errors
+///
+/// As [`store_of_environment`] and [`Plan::trusted_store`].
+pub fn store_of(named: Option<&StoreUrl>, plan: Option<&Plan>) -> Result<Option<StoreUrl>> {
+    let given = match named {
+        Some(named) => Some(named.clone()),
+        None => store_of_environment()?,
+    };
+    match (given, plan) {
+        (None, Some(plan)) => Ok(plan.trusted_store()?.cloned()),
+        (given, _) => Ok(given),
+    }
+}
+
 impl RemoteStore {
+    /// Fetches what is not here of some items.
+    ///
+    /// # Errors
+    ///
+    /// As [`pull_archive`](Self::pull_archive) and [`pull_latest`](Self::pull_latest).
+    pub async fn pull_items(&self, items: &[FetchItem<'_>]) -> Result<()> {
+        for item in items {
+            match item {
+                FetchItem::Runs(until) => self.pull_archive(*until).await?,
+                FetchItem::Version(name) => self.pull_latest(name).await?,
+                // One that is here needs no store that answers.
+                FetchItem::NamedVersion(name, version) if !file::is_gone(&self.datasets.join(name).join(version)) => {
+                    continue;
+                }
+                FetchItem::NamedVersion(name, version) => match self.read_version(name, version).await? {
+                    Some(_) => self.pull_version(name, version).await?,
+                    None => continue,
+                },
+            };
+        }
+        Ok(())
+    }
+
     /// Fetches the runs that only the store has, and the latest version of each of its datasets.
     ///
     /// # Errors
@@ -119,7 +198,7 @@ impl RemoteStore {
     /// Whether a folder that was in the store is not any more.
     async fn is_any_gone(&self, archive: &ServiceArchive, folders: &[String]) -> Result<bool> {
         let listed = self.store.list(&archive.there).await?;
-        let there: HashSet<&str> = archive.sealed_names(&listed).collect();
+        let there: HashSet<&str> = archive.whole_names(&listed).collect();
         Ok(folders.iter().any(|folder| !there.contains(folder.as_str())))
     }
 
@@ -147,13 +226,13 @@ impl RemoteStore {
         let files = wanted.iter().map(|seal| seal.files.len()).sum();
         let stage = Stage::of_files(&self.control, "pull", files);
         // Several are fetched at once, and appear one after the other: what is interrupted leaves no run without its basis.
-        let wanted = by_basis(wanted);
+        let wanted = by_basis(wanted, |seal| seal);
         let fetched = wanted.iter().map(|&seal| {
             let stage = &stage;
             async move { Ok((self.download(archive, seal, stage).await?, seal)) }
         });
         let arrived = stream::iter(fetched).buffered(FOLDERS_AT_ONCE);
-        arrived.try_for_each(|(incoming, seal)| future::ready(incoming.finish(seal))).await?;
+        arrived.try_for_each(|(incoming, seal)| future::ready(incoming.add_to(folder, seal))).await?;
         stage.finish();
         let bytes = wanted.iter().map(|seal| seal.bytes()).sum();
         Ok(Some(TransferCounts { folders: wanted.len(), bytes, notes, ..TransferCounts::default() }))
@@ -174,13 +253,13 @@ impl RemoteStore {
     }
 
     pub(super) async fn fetch(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<()> {
-        self.download(archive, seal, stage).await?.finish(seal)
+        self.download(archive, seal, stage).await?.add_to(&archive.here, seal)
     }
 
-    async fn download(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<Incoming> {
+    async fn download(&self, archive: &ServiceArchive, seal: &Seal, stage: &Stage<'_>) -> Result<HiddenFolder> {
         let sealed = archive.sealed_folder(seal);
-        let incoming = Incoming::begin(&archive.here, seal)?;
-        self.store.fetch(&sealed, incoming.path(), |bytes| stage.count(0, bytes)).await?;
+        let incoming = HiddenFolder::begin(&archive.here, &seal.run)?;
+        self.store.fetch(&sealed, &incoming.path, |bytes| stage.count(0, bytes)).await?;
         Ok(incoming)
     }
 
@@ -191,7 +270,7 @@ impl RemoteStore {
         here: &Archive,
         listed: &[Object],
     ) -> Result<Option<Vec<Seal>>> {
-        let names: Vec<&str> = archive.sealed_names(listed).collect();
+        let names: Vec<&str> = archive.whole_names(listed).collect();
         let known = here.names_in_folders();
         let packs = names.iter().filter(|name| name.starts_with("pack=") && !here.has_folder(name));
         let Some(packs) = self.read_seals(archive, packs.copied()).await? else { return Ok(None) };
@@ -342,58 +421,35 @@ impl RemoteStore {
     }
 }
 
-/// Folders in an order in which each comes after those that it is based on.
-fn by_basis(mut folders: Vec<&Seal>) -> Vec<&Seal> {
-    folders.sort_by_key(|seal| (seal.sealed_at, &seal.run));
-    let mut awaited: HashSet<&str> = folders.iter().flat_map(|seal| seal.runs()).map(|run| run.run.as_str()).collect();
-    let mut ordered = Vec::with_capacity(folders.len());
-    while !folders.is_empty() {
-        let is_ready = |seal: &&Seal| {
-            let is_own = |name: &str| seal.runs().any(|run| run.run == name);
-            let mut basis = seal.runs().flat_map(|run| &run.basis).map(|parent| parent.run.as_str());
-            basis.all(|parent| !awaited.contains(parent) || is_own(parent))
-        };
-        // Packs may be based on one another; then no order is right.
-        let seal = folders.remove(folders.iter().position(is_ready).unwrap_or(0));
-        seal.runs().for_each(|run| _ = awaited.remove(run.run.as_str()));
-        ordered.push(seal);
-    }
-    ordered
-}
-
 impl ServiceArchive {
-    /// The names of the folders in a listing of the archive that have a record.
-    pub(super) fn sealed_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
-        let prefix = format!("{}/", self.there);
-        listed.iter().filter(|object| object.may_be_record()).filter_map(move |object| sealed_name(object, &prefix))
+    /// The names of the sealed folders among some objects of the archive.
+    pub(super) fn sealed_names<'o>(&self, listed: impl Iterator<Item = &'o Object>) -> impl Iterator<Item = &'o str> {
+        self.names(listed, &[RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER])
     }
 
-    /// The same, with folders whose record is cut off.
-    pub(super) fn names_with_record<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
-        let prefix = format!("{}/", self.there);
-        listed.iter().filter_map(move |object| sealed_name(object, &prefix))
+    /// The names of the sealed folders in a listing whose record is whole.
+    pub(super) fn whole_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
+        self.sealed_names(listed.iter().filter(|object| object.may_be_record()))
     }
 
     /// The names of the folders with notes on forgotten runs.
     pub(super) fn note_names<'o>(&self, listed: &'o [Object]) -> impl Iterator<Item = &'o str> {
-        self.names(listed, FORGOTTEN_FOLDER)
+        self.names(listed.iter(), &[FORGOTTEN_FOLDER])
     }
 
-    /// The names of the folders of a form that have a record.
-    pub(super) fn names<'o>(&self, listed: &'o [Object], form: &'static str) -> impl Iterator<Item = &'o str> {
+    /// The names of the folders of some forms that have a record.
+    fn names<'o>(
+        &self,
+        listed: impl Iterator<Item = &'o Object>,
+        forms: &'static [&'static str],
+    ) -> impl Iterator<Item = &'o str> {
         let prefix = format!("{}/", self.there);
         let name = move |object: &'o Object| object.key.strip_prefix(&prefix)?.strip_suffix("/run.json");
-        listed.iter().filter_map(name).filter(move |name| fits(name, form))
+        listed.filter_map(name).filter(move |name| forms.iter().any(|form| fits(name, form)))
     }
 
     /// A sealed folder of the archive, as `store` describes it.
     pub(super) fn sealed_folder(&self, seal: &Seal) -> Sealed {
         Sealed { at: format!("{}/{}", self.there, seal.folder_name()), record: SEAL, files: seal.files.clone() }
     }
-}
-
-/// The name of the folder whose record an object is, below the folder of an archive.
-fn sealed_name<'o>(object: &'o Object, prefix: &str) -> Option<&'o str> {
-    let name = object.key.strip_prefix(prefix)?.strip_suffix("/run.json")?;
-    [RUN_FOLDER, PACK_FOLDER, MERGE_FOLDER].iter().any(|form| fits(name, form)).then_some(name)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, versions};
+use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, by_basis, versions};
 use crate::archive::{Archive, ForgottenCause, SEAL, Seal, open_merged};
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -66,7 +66,7 @@ impl RemoteStore {
 
     /// Sends the runs, packs and merges that are not in a listing, runs first.
     async fn push_missing(&self, archive: &ServiceArchive, listed: &[Object]) -> Result<TransferCounts> {
-        let there: HashSet<&str> = archive.sealed_names(listed).collect();
+        let there: HashSet<&str> = archive.whole_names(listed).collect();
         let here = open_merged(&archive.here, &self.control.stop)?;
         let missing = here.folders_to_share().filter(|(_, seal)| !there.contains(seal.folder_name().as_str()));
         let mut missing: Vec<(&Path, &Seal)> = missing.collect();
@@ -82,7 +82,7 @@ impl RemoteStore {
             let files = packs.iter().chain(&runs).map(|(_, seal)| seal.files.len()).sum();
             let stage = Stage::of_files(&self.control, "push", files);
             // One after the other: whoever reads meanwhile has what a run is based on.
-            for run in in_order_of_bases(runs) {
+            for run in by_basis(runs, |(_, seal)| seal) {
                 moved += self.push_folders(archive, &[run], &stage).await?;
             }
             moved += self.push_folders(archive, &packs, &stage).await?;
@@ -100,7 +100,7 @@ impl RemoteStore {
     ) -> Result<Packed> {
         let own: HashMap<String, &Seal> = own.map(|seal| (seal.folder_name(), seal)).collect();
         let mut packed = Packed::default();
-        for name in archive.sealed_names(listed).filter(|name| name.starts_with("pack=")) {
+        for name in archive.whole_names(listed).filter(|name| name.starts_with("pack=")) {
             match own.get(name) {
                 Some(seal) => packed.add(seal),
                 None => match self.known_seal(archive, name).await {
@@ -224,22 +224,6 @@ pub(super) fn files_of(path: &Path, whole: &VersionRecord) -> Result<Vec<FileRec
         files.push(FileRecord { name: name.to_owned(), rows: 0, bytes, blake3: digest.to_owned() });
     }
     Ok(files)
-}
-
-/// Runs in an order in which each comes after those that it is based on.
-fn in_order_of_bases<'a>(mut runs: Vec<(&'a Path, &'a Seal)>) -> Vec<(&'a Path, &'a Seal)> {
-    runs.sort_by_key(|(_, seal)| (seal.sealed_at, seal.run.as_str()));
-    let mut waiting: HashSet<&str> = runs.iter().map(|(_, seal)| seal.run.as_str()).collect();
-    let mut ordered = Vec::with_capacity(runs.len());
-    while !runs.is_empty() {
-        // Clocks of machines may differ, so a run may be sealed before its basis.
-        let is_next =
-            |(_, seal): &(&Path, &Seal)| seal.basis.iter().all(|parent| !waiting.contains(parent.run.as_str()));
-        let next = runs.remove(runs.iter().position(is_next).unwrap_or(0));
-        waiting.remove(next.1.run.as_str());
-        ordered.push(next);
-    }
-    ordered
 }
 
 /// What some packs stand for.

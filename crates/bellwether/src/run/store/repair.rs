@@ -14,7 +14,7 @@ use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
-use crate::run::blocking::blocking;
+use crate::run::blocking;
 use crate::run::forget::newest_that_counts;
 use crate::run::verify::{Repair, RepairKind, inspect};
 use crate::store::{Latest, Object, by_folder, record_of};

@@ -172,13 +172,13 @@ impl RemoteStore {
                 }
             }
             let mut seals = Vec::new();
-            for name in names_to_verify(&service, archive, scope) {
+            // One whose record is too short to be one may be being cleared.
+            let is_verified = |object: &&Object| *scope == VerifyScope::All || object.may_be_record();
+            for name in service.sealed_names(archive.iter().filter(is_verified)) {
                 let at = format!("{}/{name}", service.there);
                 let seal = match own.get(name) {
                     Some(seal) => {
-                        let misfit =
-                            self.misfit(archive, &format!("{at}/{SEAL}"), &service.here.join(name).join(SEAL))?;
-                        misfit.into_iter().for_each(|fault| verified.damage(&at, fault));
+                        self.compare_size(archive, (&at, SEAL), &service.here.join(name), verified)?;
                         Ok(Some(seal.clone()))
                     }
                     None => self.read_seal(&service, name).await,
@@ -235,15 +235,13 @@ impl RemoteStore {
                 }
             };
             if let Some(path) = &path {
-                let misfit = self.misfit(datasets, &format!("{at}/{RECORD}"), &path.join(RECORD))?;
-                misfit.into_iter().for_each(|fault| verified.damage(&at, fault));
+                self.compare_size(datasets, (&at, RECORD), path, verified)?;
             }
             for (name, expected) in whole.describing().iter() {
                 let key = format!("{at}/{name}");
                 verified.files += 1;
                 if let Some(path) = &path {
-                    let misfit = self.misfit(datasets, &key, &path.join(name))?;
-                    misfit.into_iter().for_each(|fault| verified.damage(&at, fault));
+                    self.compare_size(datasets, (&at, name), path, verified)?;
                     continue;
                 }
                 let found = self.store.read(&key).await?.map(|bytes| digest::of(&bytes));
@@ -292,17 +290,24 @@ impl RemoteStore {
             Err(error) => Some(fault(error)?),
         })
     }
-}
 
-impl RemoteStore {
-    /// What is wrong with the size of an object that this machine has a file of, if it has one.
-    fn misfit(&self, listed: &[Object], key: &str, own: &Path) -> Result<Option<String>> {
+    /// Compares the size of an object in a folder with that of a file of this machine, if it has it.
+    fn compare_size(
+        &self,
+        listed: &[Object],
+        (at, name): (&str, &str),
+        own: &Path,
+        verified: &mut StoreVerified,
+    ) -> Result<()> {
+        let (own, key) = (own.join(name), format!("{at}/{name}"));
         let size = match own.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            found => found.map_err(FileError::read(own))?.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found.map_err(FileError::read(&own))?.len(),
         };
-        let is_other = listed.iter().find(|object| object.key == key).is_none_or(|object| object.bytes != size);
-        Ok(is_other.then(|| format!("`{}`: it is missing or has another size", self.store.address(key))))
+        if listed.iter().find(|object| object.key == key).is_none_or(|object| object.bytes != size) {
+            verified.damage(at, format!("`{}`: it is missing or has another size", self.store.address(&key)));
+        }
+        Ok(())
     }
 
     /// A version of this machine, whose record need not be read from the store.
@@ -324,14 +329,6 @@ fn fault(error: Error) -> Result<String> {
     }
     let reason = std::error::Error::source(&error).map(|reason| format!(": {reason}"));
     Ok(format!("{error}{}", reason.unwrap_or_default()))
-}
-
-/// The folders of an archive that are verified. One whose record is too short to be one may be being cleared.
-fn names_to_verify<'o>(service: &ServiceArchive, archive: &'o [Object], scope: &VerifyScope) -> Vec<&'o str> {
-    match scope {
-        VerifyScope::All => service.names_with_record(archive).collect(),
-        VerifyScope::Sizes => service.sealed_names(archive).collect(),
-    }
 }
 
 /// The folders in a listing that have objects and no record.

@@ -7,14 +7,15 @@ use arrow::array::Int32Array;
 
 use super::*;
 use crate::archive::Archive;
-use crate::archive::answers::answer::Answer;
+use crate::archive::answers::Answer;
+use crate::archive::answers::Draft;
 use crate::archive::answers::answer_files::AnswerFiles;
-use crate::archive::answers::draft::Draft;
 use crate::archive::as_before::EarlierAnswers;
-use crate::archive::settle::by_series::AnswersBySeries;
-use crate::archive::settle::known::KnownReader;
+use crate::archive::sealed::seal::{LAYOUT, RunOrigin};
+use crate::archive::settle::by_series::{AnswersBySeries, KnownReader};
 use crate::archive::settle::writing::PIECE_ROWS;
-use crate::archive::settle::{Comparing, batches, whole_tickers};
+use crate::archive::settle::{Settling, batches, whole_tickers};
+use crate::archive::unfinished::SealedAs;
 use crate::tables::{Change, Changes};
 
 const CONVENTIONS: &Conventions =
@@ -141,9 +142,25 @@ fn groups_sent(
     let archive = Archive::open(&archive).unwrap();
     let (known, later) = (KnownReader::open(&archive).unwrap(), HashMap::new());
     let (mut sent, mut has_failed) = (0, false);
-    let comparing =
-        Comparing { known, by_series: &mut by_series, later: &later, sealed_at: at(20), conventions: CONVENTIONS };
-    comparing.all(&series, |group| {
+    let origin = RunOrigin {
+        layout: LAYOUT,
+        run: "x".to_owned(),
+        definition: "x".to_owned(),
+        definition_digest: String::new(),
+        definition_text: None,
+        service: ServiceIdentity::default(),
+        started_at: at(0),
+        sealed_answers: 0,
+    };
+    let settling = Settling {
+        before: &archive,
+        origin: &origin,
+        answers: &answers,
+        sealed_at: at(20),
+        conventions: CONVENTIONS,
+        sealed_as: SealedAs::default(),
+    };
+    settling.settle_groups(known, &mut by_series, &series, &later, |group| {
         (sent, has_failed) = (sent + 1, group.is_err());
         sent < taken
     });

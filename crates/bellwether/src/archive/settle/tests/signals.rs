@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::archive::Counts;
-use crate::archive::sealed::requests::REJECTS;
+use crate::archive::sealed::sealed_run::REJECTS;
 
 /// Names of tickers, in order.
 fn tickers() -> Vec<String> {
