@@ -31,10 +31,10 @@ use super::record::{Outcome, RunRecord};
 const SEGMENT_BYTES: u64 = 1 << 20;
 
 /// How many segments are kept, beside the file that grows.
-const MOST_SEGMENTS: usize = 15;
+const MAX_SEGMENTS: usize = 15;
 
 /// The most that is read of a file, from its end.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// How long a line takes to be written.
 const WRITE_TIME: Duration = Duration::from_millis(50);
@@ -172,7 +172,7 @@ fn rotate(data: &Path, definition: &str) -> Result<()> {
     let path = path(data, definition);
     let segment = path.with_file_name(format!("{definition}.{:08}.jsonl", newest.unwrap_or(0) + 1));
     fs::rename(&path, &segment).map_err(FileError::write(&segment))?;
-    let old = all.len().saturating_sub(MOST_SEGMENTS - 1);
+    let old = all.len().saturating_sub(MAX_SEGMENTS - 1);
     for path in all.into_iter().take(old) {
         // Best effort: the line of the run is written, and the next rotation tries again.
         let _ = remove::file(&path);
@@ -229,9 +229,9 @@ impl Journal {
     fn add(&mut self, mut file: &File, path: &Path, definition: &str) -> Result<()> {
         let failed = FileError::read(path);
         let length = file.metadata().map_err(failed)?.len();
-        file.seek(SeekFrom::Start(length.saturating_sub(MOST_BYTES))).map_err(failed)?;
+        file.seek(SeekFrom::Start(length.saturating_sub(MAX_BYTES))).map_err(failed)?;
         let mut text = Vec::new();
-        file.take(MOST_BYTES).read_to_end(&mut text).map_err(failed)?;
+        file.take(MAX_BYTES).read_to_end(&mut text).map_err(failed)?;
         if text.is_empty() {
             self.fault = Some(format!("`{}` is empty", path.display()));
         }
@@ -277,7 +277,7 @@ mod tests {
 
     use tempfile::tempdir;
 
-    use super::{MOST_SEGMENTS, Outcome, RunRecord, append, path, read};
+    use super::{MAX_SEGMENTS, Outcome, RunRecord, append, path, read};
     use bellwether::time::Clock;
 
     #[test]
@@ -301,7 +301,7 @@ mod tests {
             assert_eq!((journal.runs.last().unwrap().outcome, journal.fault), (outcome, None));
             most = most.max(fs::read_dir(folder.path().join("journal")).unwrap().count());
         }
-        assert_eq!(most, MOST_SEGMENTS + 1);
+        assert_eq!(most, MAX_SEGMENTS + 1);
         assert!(read(folder.path(), "energy").unwrap().runs.len() < 100);
     }
 

@@ -22,7 +22,7 @@ use crate::time::{as_record, to_record};
 pub(crate) const FOLDER: &str = ".locks";
 
 /// The most bytes read of a record, which is one line with a path.
-const MOST_BYTES: u64 = 64 << 10;
+const MAX_BYTES: u64 = 64 << 10;
 
 /// How often a lock is tried before it counts as held, and how long to wait in between.
 const ATTEMPTS: u32 = 3;
@@ -139,7 +139,7 @@ fn write(mut file: &File, text: &[u8]) -> io::Result<()> {
 
 fn read_holder(file: &File) -> Option<Holder> {
     let mut text = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut text).ok()?;
+    file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 

@@ -259,7 +259,7 @@ impl Client {
     /// The paths that the service's own description has, `openapi.json` below the base address or at its root; none without
     /// one. The key is not sent.
     pub(crate) async fn described_paths(&self, base: Base) -> Option<Vec<String>> {
-        const MOST_BYTES: usize = 8 << 20;
+        const MAX_BYTES: usize = 8 << 20;
         let below = self.below(base, "openapi.json");
         let root = below.join("/openapi.json").ok()?;
         for address in [below, root] {
@@ -268,7 +268,7 @@ impl Client {
             let mut body = Vec::new();
             while let Ok(Some(chunk)) = response.chunk().await {
                 body.extend_from_slice(&chunk);
-                if body.len() > MOST_BYTES {
+                if body.len() > MAX_BYTES {
                     return None;
                 }
             }

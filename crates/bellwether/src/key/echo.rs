@@ -25,7 +25,7 @@ pub(crate) struct Echo {
 
 impl Echo {
     /// A matcher for a secret, which is not empty.
-    pub(crate) fn of(secret: &str) -> Self {
+    pub(crate) fn new(secret: &str) -> Self {
         Self { secret: secret.into(), plain: Finder::new(secret).into_owned() }
     }
 
@@ -208,7 +208,7 @@ mod tests {
             let text = ways[round % ways.len()](&secret);
             let around = ["the key is \"", "\" <b>50 %</b> \\", "?api_key=", "&a=%41"];
             let (before, after) = (around[below(4)], ["\", \"a\": 1", " said", "<br>", "\n"][below(4)]);
-            let found = Echo::of(&secret).find(format!("{before}{text}{after}").as_bytes());
+            let found = Echo::new(&secret).find(format!("{before}{text}{after}").as_bytes());
             let place = before.len()..before.len() + text.len();
             let is_covered = found.iter().any(|span| span.start <= place.start && place.end <= span.end);
             assert!(is_covered, "{secret:?} as {text:?} after {before:?}: {found:?}");
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn other_text_is_left_alone() {
-        let echo = Echo::of("S3CRET/key");
+        let echo = Echo::new("S3CRET/key");
         for text in [
             "S3CRET/ke",
             "S3CRET%2Gkey",

@@ -16,20 +16,20 @@ pub struct ApiKey {
 const DEMO: &str = "demo";
 
 impl ApiKey {
-    fn of(text: &str) -> Self {
-        Self { text: text.to_owned(), echo: Arc::new(Echo::of(text)) }
+    fn from_text(text: &str) -> Self {
+        Self { text: text.to_owned(), echo: Arc::new(Echo::new(text)) }
     }
 
     /// The key of the built-in service, which is not secret.
     pub fn of_the_demo() -> Self {
-        Self::of(DEMO)
+        Self::from_text(DEMO)
     }
 
     /// A key from the first line of a text, without a byte order mark; `None` if it is blank.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim_start_matches('\u{feff}').lines().next().unwrap_or_default().trim();
         (!text.is_empty()).then(|| {
-            let key = Self::of(text);
+            let key = Self::from_text(text);
             if text == DEMO {
                 // Masking it would mask a word of many messages.
                 return key;

@@ -26,7 +26,7 @@ pub const VARIABLE: &str = "BELLWETHER_API_KEY";
 pub const FILE_VARIABLE: &str = "BELLWETHER_API_KEY_FILE";
 
 /// The limit on what is read for a key, in bytes.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 64 << 10;
 
 /// How long a command may take: it may need a person to touch a device.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -79,7 +79,7 @@ impl KeySource {
             }
             Self::Given(key) => return Ok(key.clone()),
         };
-        if text.len() > MOST_BYTES {
+        if text.len() > MAX_BYTES {
             return Err(self.failure(SourceFault::too_long()));
         }
         ApiKey::new(&text).ok_or_else(|| match self {
@@ -206,12 +206,12 @@ fn read_file(path: &Path) -> Result<String, SourceFault> {
         return Err(SourceFault::new("it is a device or a socket", "name a regular file"));
     }
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     text(bytes)
 }
 
 fn text(bytes: Vec<u8>) -> Result<String, SourceFault> {
-    if bytes.len() > MOST_BYTES {
+    if bytes.len() > MAX_BYTES {
         return Err(SourceFault::too_long());
     }
     // The conversion error contains the bytes, so it is dropped.
@@ -232,7 +232,7 @@ fn run(
     if !root.as_os_str().is_empty() {
         command.current_dir(root);
     }
-    let limits = OutputLimits { bytes: MOST_BYTES, time: patience };
+    let limits = OutputLimits { bytes: MAX_BYTES, time: patience };
     let printed = output(&mut command, limits, is_stopped).map_err(SourceFault::of_command)?;
     printed.map(text).transpose()
 }
@@ -242,7 +242,7 @@ mod tests {
     use std::path::Path;
     use std::time::{Duration, Instant};
 
-    use super::{MOST_BYTES, SourceFault, run};
+    use super::{MAX_BYTES, SourceFault, run};
 
     fn shell(script: &str) -> Result<Option<String>, SourceFault> {
         let words = ["sh", "-c", script].map(str::to_owned);
@@ -252,8 +252,8 @@ mod tests {
     #[test]
     fn a_key_command_has_no_input_and_is_bounded_in_bytes_and_time() {
         assert_eq!(shell("cat; echo key"), Ok(Some("key\n".to_owned())));
-        let exactly = shell(&format!("head -c {MOST_BYTES} /dev/zero")).unwrap().unwrap();
-        assert_eq!(exactly.len(), MOST_BYTES);
+        let exactly = shell(&format!("head -c {MAX_BYTES} /dev/zero")).unwrap().unwrap();
+        assert_eq!(exactly.len(), MAX_BYTES);
         let begun = Instant::now();
         assert_eq!(shell("yes"), Err(SourceFault::too_long()));
         assert!(shell("sleep 60").unwrap_err().reason.contains("did not finish"));

@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::error::causes;
 
 /// The minimum rate of an answer, in bytes per second.
-const LEAST_RATE: u64 = 1 << 10;
+const MIN_RATE: u64 = 1 << 10;
 
 /// The longest wait for an answer: 4 GB at 5 MB/s take a quarter of an hour.
-const LONGEST: Duration = Duration::from_secs(6 * 60 * 60);
+const MAX_TIME: Duration = Duration::from_secs(6 * 60 * 60);
 
 type Layer<'a> = &'a (dyn Error + 'static);
 
@@ -37,9 +37,9 @@ pub(crate) fn is_certificate(error: Layer<'_>) -> bool {
 /// stops: after waiting as long as the other side may be silent (`stall`), it must have brought a kibibyte per further
 /// second, and it must be complete after some hours.
 pub(crate) fn check_pace(received: u64, waited: Duration, stall: Duration) -> io::Result<()> {
-    let reason = if waited > LONGEST {
-        format!("it was incomplete after {} hours", LONGEST.as_secs() / 3600)
-    } else if received < LEAST_RATE * waited.saturating_sub(stall).as_secs() {
+    let reason = if waited > MAX_TIME {
+        format!("it was incomplete after {} hours", MAX_TIME.as_secs() / 3600)
+    } else if received < MIN_RATE * waited.saturating_sub(stall).as_secs() {
         format!("received {received} bytes in {} s, less than 1 KiB per second", waited.as_secs())
     } else {
         return Ok(());

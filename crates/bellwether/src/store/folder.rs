@@ -11,7 +11,7 @@ use futures_util::{StreamExt, TryStreamExt};
 use object_store::{MultipartUpload, ObjectStoreExt, PutPayload};
 
 use super::leftovers::is_clearing;
-use super::objects::{MOST_BYTES, ObjectPieces, Store};
+use super::objects::{MAX_BYTES, ObjectPieces, Store};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 const FILES_AT_ONCE: usize = 4;
 
 /// The largest record of a run, a merge or a version; a pack's has those of its runs.
-const MOST_RECORD_BYTES: u64 = 8 << 20;
+const MAX_RECORD_BYTES: u64 = 8 << 20;
 
 /// A larger file is sent in parts of this size.
 const PART_BYTES: usize = 8 << 20;
@@ -62,14 +62,14 @@ impl Sealed {
 impl Store {
     /// The text of a folder's record; `None` if there is none, or the folder is being cleared.
     pub(crate) async fn record(&self, at: &str, record: &str) -> Result<Option<Bytes>> {
-        let most = if at.contains("/pack=") { MOST_BYTES } else { MOST_RECORD_BYTES };
+        let most = if at.contains("/pack=") { MAX_BYTES } else { MAX_RECORD_BYTES };
         let content = self.get(&format!("{at}/{record}"), most).await?;
         Ok(content.map(|content| content.bytes).filter(|bytes| !is_clearing(bytes)))
     }
 
     /// The bytes of a small object; `None` if there is none.
     pub(crate) async fn read(&self, at: &str) -> Result<Option<Bytes>> {
-        Ok(self.get(at, MOST_BYTES).await?.map(|content| content.bytes))
+        Ok(self.get(at, MAX_BYTES).await?.map(|content| content.bytes))
     }
 
     /// Puts a small object, unless there is one.
@@ -86,7 +86,7 @@ impl Store {
             there.iter().find(|object| object.key == key).map(|object| object.bytes)
         };
         if bytes_there(sealed.record).is_some()
-            && let Some(content) = self.get(&sealed.record_key(), MOST_BYTES).await?
+            && let Some(content) = self.get(&sealed.record_key(), MAX_BYTES).await?
         {
             return self.settle(sealed, &record, &content.bytes);
         }
@@ -107,7 +107,7 @@ impl Store {
         if self.create(&sealed.record_key(), record.clone()).await? {
             return Ok(Sent::Now);
         }
-        match self.get(&sealed.record_key(), MOST_BYTES).await? {
+        match self.get(&sealed.record_key(), MAX_BYTES).await? {
             Some(content) => self.settle(sealed, &record, &content.bytes),
             None => Err(self.being_cleared(sealed)),
         }

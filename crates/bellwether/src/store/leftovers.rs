@@ -11,7 +11,7 @@ use object_store::ObjectStoreExt;
 use serde::{Deserialize, Serialize};
 
 use super::list::Object;
-use super::objects::{MOST_BYTES, Store};
+use super::objects::{MAX_BYTES, Store};
 use super::probe::PROBE;
 use crate::disk::names::{
     self, FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FILES, RUN_FOLDER, SMALLEST_RECORD, fits,
@@ -148,7 +148,7 @@ impl Store {
     /// none.
     pub(crate) async fn remove_folder(&self, folder: &str, now: DateTime<Utc>) -> Result<()> {
         let record = format!("{folder}/{}", record_of(folder));
-        while let Some(content) = self.get(&record, MOST_BYTES).await? {
+        while let Some(content) = self.get(&record, MAX_BYTES).await? {
             if is_clearing(&content.bytes) || self.replace(&record, note(now), &content).await? {
                 return self.clear(folder, now).await.map(drop);
             }
@@ -160,7 +160,7 @@ impl Store {
     pub(crate) async fn now(&self) -> Result<DateTime<Utc>> {
         let at = format!("{PROBE}{:016x}", random());
         self.create(&at, Bytes::from_static(b"clock")).await?;
-        let changed = self.get(&at, MOST_BYTES).await?.map(|content| content.changed);
+        let changed = self.get(&at, MAX_BYTES).await?.map(|content| content.changed);
         self.delete(&at).await?;
         changed.ok_or_else(|| self.later("read", &at, "it was just written"))
     }
@@ -169,7 +169,7 @@ impl Store {
     async fn clear(&self, folder: &str, now: DateTime<Utc>) -> Result<bool> {
         let record = format!("{folder}/{}", record_of(folder));
         if !self.create(&record, note(now)).await?
-            && !self.get(&record, MOST_BYTES).await?.is_some_and(|content| is_clearing(&content.bytes))
+            && !self.get(&record, MAX_BYTES).await?.is_some_and(|content| is_clearing(&content.bytes))
         {
             return Ok(false);
         }

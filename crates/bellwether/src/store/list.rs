@@ -27,17 +27,17 @@ use crate::error::Result;
 use crate::text::human::count_of;
 
 /// The most objects of a listing: a hundred years of daily runs take a third of it.
-const MOST_OBJECTS: usize = 1 << 20;
+const MAX_OBJECTS: usize = 1 << 20;
 
 /// The most pages of a listing, which have a thousand objects in most stores.
 #[cfg(feature = "cloud")]
-const MOST_PAGES: usize = 1 << 16;
+const MAX_PAGES: usize = 1 << 16;
 
 /// The depth of the deepest folder that is walked. The files of ours are four folders down.
-const MOST_DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// The most skipped keys that are remembered.
-const MOST_SKIPPED: usize = 1000;
+const MAX_SKIPPED: usize = 1000;
 
 /// An object of a listing.
 #[derive(Clone, Debug)]
@@ -114,7 +114,7 @@ impl SkippedKeys {
     pub(super) fn add(&self, keys: impl IntoIterator<Item = String>) {
         let mut skipped = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         for key in keys {
-            if skipped.known.len() < MOST_SKIPPED && skipped.known.insert(key.clone()) {
+            if skipped.known.len() < MAX_SKIPPED && skipped.known.insert(key.clone()) {
                 skipped.new.push(key);
             }
         }
@@ -187,8 +187,8 @@ impl Store {
             if !seen.insert(next.clone()) {
                 return Ok(Err(refusal("its listing repeats a page".to_owned())));
             }
-            if seen.len() > MOST_PAGES {
-                return Ok(Err(refusal(format!("its listing has more than {MOST_PAGES} pages"))));
+            if seen.len() > MAX_PAGES {
+                return Ok(Err(refusal(format!("its listing has more than {MAX_PAGES} pages"))));
             }
             if let Err(fault) = contents.check() {
                 return Ok(Err(fault));
@@ -199,8 +199,8 @@ impl Store {
 
 impl Contents {
     fn check(&self) -> Result<(), Fault> {
-        match self.objects.len().max(self.folders.len()) > MOST_OBJECTS {
-            true => Err(refusal(format!("it has more than {MOST_OBJECTS} objects"))),
+        match self.objects.len().max(self.folders.len()) > MAX_OBJECTS {
+            true => Err(refusal(format!("it has more than {MAX_OBJECTS} objects"))),
             false => Ok(()),
         }
     }
@@ -239,7 +239,7 @@ fn walk(root: &Path, at: &str, scope: Scope, skipped: &SkippedKeys) -> Result<Co
                     return Err(refusal(format!("`{key}` is a symbolic link, which is not followed")));
                 }
                 Scope::Folders if found.is_dir() => _ = contents.folders.insert(key),
-                Scope::Objects if found.is_dir() && key.parts().count() < MOST_DEPTH => {
+                Scope::Objects if found.is_dir() && key.parts().count() < MAX_DEPTH => {
                     folders.push(format!("{folder}/{name}"));
                 }
                 Scope::Objects if found.is_file() && !is_staged(&name) => contents.objects.push(ObjectMeta {

@@ -33,7 +33,7 @@ const CONCURRENT: usize = 8;
 const ATTEMPTS: u32 = 4;
 
 /// The largest object that is read into memory: a file of a version, or the seal of a pack.
-pub(super) const MOST_BYTES: u64 = 64 << 20;
+pub(super) const MAX_BYTES: u64 = 64 << 20;
 
 /// The longest silence in an answer, and the longest time to send a part of a file.
 pub(super) const STALL: Duration = Duration::from_secs(120);
@@ -75,7 +75,7 @@ impl Store {
 
     /// A store of any client.
     #[cfg(all(feature = "cloud", feature = "harness"))]
-    pub(crate) fn of<C: ObjectStore + object_store::list::PaginatedListStore>(
+    pub(crate) fn with_client<C: ObjectStore + object_store::list::PaginatedListStore>(
         client: Arc<C>,
         url: &StoreUrl,
         stop: &CancellationToken,
@@ -235,7 +235,7 @@ impl Store {
                 Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault)),
                 Err(fault) => fault,
             };
-            let there = self.get(at, MOST_BYTES).await?;
+            let there = self.get(at, MAX_BYTES).await?;
             if there.as_ref().is_some_and(|there| there.bytes == bytes) {
                 return Ok(true);
             }

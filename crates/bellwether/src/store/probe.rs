@@ -4,7 +4,7 @@ use bytes::Bytes;
 use object_store::ObjectStoreExt;
 
 use super::fault::{is_full, is_refusal, reason};
-use super::objects::{MOST_BYTES, Store};
+use super::objects::{MAX_BYTES, Store};
 use crate::error::Result;
 use crate::time::skew::Skew;
 use crate::time::{Clock, random};
@@ -36,7 +36,7 @@ impl Store {
             Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault)),
             Err(_) => {}
         }
-        let known = match self.get(at, MOST_BYTES).await? {
+        let known = match self.get(at, MAX_BYTES).await? {
             Some(content) if content.bytes == first => content,
             _ => return Err(self.unconditional(overwrote)),
         };
@@ -53,7 +53,7 @@ impl Store {
             Err(_) => return Err(self.unconditional("it did not replace an object that is unchanged")),
         }
         let put = self.in_turn(self.put_if(at, fourth, Some(&known))).await?;
-        let now = self.get(at, MOST_BYTES).await?.map(|content| content.bytes);
+        let now = self.get(at, MAX_BYTES).await?.map(|content| content.bytes);
         match put.is_err() && now == Some(third) {
             true => Ok(skew),
             false => Err(self.unconditional("it replaced an object on condition that it is unchanged, and it was not")),

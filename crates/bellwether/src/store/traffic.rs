@@ -40,13 +40,13 @@ const CONNECT_TO_METADATA: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The largest answer that is not an object: a page of five thousand names takes half of it.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// The most bytes read of an error.
-const MOST_FAULT_BYTES: usize = 64 << 10;
+const MAX_FAULT_BYTES: usize = 64 << 10;
 
 /// The longest time to wait for it.
-const MOST_FAULT_TIME: Duration = Duration::from_secs(5);
+const MAX_FAULT_TIME: Duration = Duration::from_secs(5);
 
 /// The retries of a request, which are bounded in number and time.
 pub(super) fn retries() -> RetryConfig {
@@ -235,8 +235,8 @@ async fn whole(body: HttpResponseBody) -> Result<Bytes, HttpError> {
     let read = async {
         let (mut bytes, mut pieces) = (BytesMut::new(), body.bytes_stream());
         while let Some(piece) = pieces.try_next().await? {
-            if bytes.len() + piece.len() > MOST_BYTES {
-                let reason = format!("its answer is larger than {} MiB", MOST_BYTES >> 20);
+            if bytes.len() + piece.len() > MAX_BYTES {
+                let reason = format!("its answer is larger than {} MiB", MAX_BYTES >> 20);
                 return Err(Explained::new(FaultVerdict::Refusal, reason).into());
             }
             bytes.extend_from_slice(&piece);
@@ -266,14 +266,14 @@ async fn beginning(body: HttpResponseBody) -> Bytes {
     let read = async {
         let mut pieces = body.bytes_stream();
         while let Ok(Some(piece)) = pieces.try_next().await {
-            let room = MOST_FAULT_BYTES - bytes.len();
+            let room = MAX_FAULT_BYTES - bytes.len();
             bytes.extend_from_slice(&piece[..piece.len().min(room)]);
-            if bytes.len() == MOST_FAULT_BYTES {
+            if bytes.len() == MAX_FAULT_BYTES {
                 break;
             }
         }
     };
-    let _ = timeout(MOST_FAULT_TIME, read).await;
+    let _ = timeout(MAX_FAULT_TIME, read).await;
     // The client takes only text for an error.
     String::from_utf8_lossy(&bytes).into_owned().into()
 }
@@ -294,9 +294,7 @@ mod tests {
     use object_store::client::{HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody};
     use url::Url;
 
-    use super::{
-        MOST_BYTES, MOST_FAULT_BYTES, beginning, is_direct, is_listing, metadata, redirect_reason, wait, whole,
-    };
+    use super::{MAX_BYTES, MAX_FAULT_BYTES, beginning, is_direct, is_listing, metadata, redirect_reason, wait, whole};
 
     fn response(status: u16, headers: &[(&str, &str)]) -> HttpResponse {
         let mut response = http::Response::builder().status(status);
@@ -385,11 +383,11 @@ mod tests {
 
     #[tokio::test]
     async fn answers_are_read_up_to_their_limits() {
-        let most = Bytes::from(vec![b'x'; MOST_BYTES]);
+        let most = Bytes::from(vec![b'x'; MAX_BYTES]);
         assert_eq!(whole(most.clone().into()).await.unwrap(), most);
-        let refused = whole(Bytes::from(vec![b'x'; MOST_BYTES + 1]).into()).await.unwrap_err();
+        let refused = whole(Bytes::from(vec![b'x'; MAX_BYTES + 1]).into()).await.unwrap_err();
         assert!(format!("{refused:?}").contains("its answer is larger than 16 MiB"), "{refused:?}");
-        for (length, read) in [(0, 0), (100, 100), (65_536, 65_536), (65_537, 65_536), (1 << 20, MOST_FAULT_BYTES)] {
+        for (length, read) in [(0, 0), (100, 100), (65_536, 65_536), (65_537, 65_536), (1 << 20, MAX_FAULT_BYTES)] {
             assert_eq!(beginning(Bytes::from(vec![b'x'; length]).into()).await, vec![b'x'; read]);
         }
         assert_eq!(beginning(Bytes::from_static(b"a\xffb").into()).await, "a\u{fffd}b");

@@ -79,7 +79,7 @@ impl Problems {
     /// The problems, first place first.
     pub fn list(&self) -> Vec<PlacedProblem> {
         let placed = |problem: &Problem| {
-            let LinePlace { line_number, column, .. } = LinePlace::of(&self.text, &problem.span);
+            let LinePlace { line_number, column, .. } = LinePlace::find(&self.text, &problem.span);
             let (message, hint) = (problem.message.clone(), problem.hint.clone());
             PlacedProblem { message, hint, line: Some(line_number), column: Some(column) }
         };
@@ -87,8 +87,8 @@ impl Problems {
     }
 
     fn write_one(&self, formatter: &mut fmt::Formatter<'_>, problem: &Problem) -> fmt::Result {
-        let place = LinePlace::of(&self.text, &problem.span);
-        let Excerpt { line, indent, carets } = Excerpt::of(&without_secrets(place.line), &place.span);
+        let place = LinePlace::find(&self.text, &problem.span);
+        let Excerpt { line, indent, carets } = Excerpt::around(&without_secrets(place.line), &place.span);
         let margin = " ".repeat(place.line_number.to_string().len());
         writeln!(formatter, "error: {}", escape(&clip(&problem.message)))?;
         let path = self.path.to_string_lossy();
@@ -147,7 +147,7 @@ struct LinePlace<'a> {
 }
 
 impl<'a> LinePlace<'a> {
-    fn of(text: &'a str, span: &Range<usize>) -> Self {
+    fn find(text: &'a str, span: &Range<usize>) -> Self {
         let start = floor_char_boundary(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
@@ -181,7 +181,7 @@ impl Excerpt {
     const BEFORE: usize = 30;
 
     /// An excerpt around a place, which may be past the end of a line without its secrets.
-    fn of(line: &str, span: &Range<usize>) -> Self {
+    fn around(line: &str, span: &Range<usize>) -> Self {
         let index = floor_char_boundary(line, span.start);
         let from = if fits(line) { 0 } else { index - reach(line[..index].chars().rev(), Self::BEFORE) };
         let to = from + reach(line[from..].chars(), Self::COLUMNS);
@@ -330,7 +330,7 @@ hint: periods are 1d to 30d";
     fn carets_line_up_with_letters_of_any_width() {
         let excerpt = |line: &str, what: &str| {
             let start = line.find(what).unwrap();
-            Excerpt::of(line, &(start..start + what.len()))
+            Excerpt::around(line, &(start..start + what.len()))
         };
         let expected = |line: &str, indent: usize, carets: usize| Excerpt {
             line: line.to_owned(),
@@ -350,7 +350,7 @@ hint: periods are 1d to 30d";
             let line = format!("{}HERE{}", letter.repeat(50_000), letter.repeat(50_000));
             let start = line.find("HERE").unwrap();
             for start in [0, 1, 40, start, line.len() - 2, line.len(), line.len() + 9] {
-                let Excerpt { line: shown, indent, carets } = Excerpt::of(&line, &(start..start + 4));
+                let Excerpt { line: shown, indent, carets } = Excerpt::around(&line, &(start..start + 4));
                 assert!(shown.chars().count() <= Excerpt::COLUMNS + 2, "{letter:?}: {shown}");
                 assert!(shown.chars().map(columns).sum::<usize>() <= Excerpt::COLUMNS + 2, "{letter:?}: {shown}");
                 assert!(
@@ -358,7 +358,7 @@ hint: periods are 1d to 30d";
                     "{letter:?}: {indent:?} {carets}"
                 );
             }
-            let Excerpt { line: shown, indent, carets } = Excerpt::of(&line, &(start..start + 4));
+            let Excerpt { line: shown, indent, carets } = Excerpt::around(&line, &(start..start + 4));
             let before: usize = shown[..shown.find("HERE").unwrap()].chars().map(columns).sum();
             assert_eq!((indent.chars().map(columns).sum::<usize>(), carets), (before, 4), "{letter:?}: {shown}");
         }

@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 use tempfile::tempdir;
 
 use super::{moment, plan, provenance, publish_as, rows, signals};
-use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::export::{Dataset, Provenance, versions};
 use crate::plan::Format;

@@ -34,7 +34,7 @@ use super::host::Hosts;
 use crate::process::cancel::CancellationToken;
 
 /// The maximum number of connections, if there are descriptors for it.
-const MOST: u64 = 64;
+const MAX_CONNECTIONS: u64 = 64;
 
 /// One descriptor in so many is for a connection; the others are for runs.
 const SHARE: u64 = 8;
@@ -251,7 +251,7 @@ impl Progress {
     }
 
     /// An answer that counts as progress with every part of it that is taken.
-    fn of(self, answer: Answer) -> Answer {
+    fn follow(self, answer: Answer) -> Answer {
         self.note();
         answer.map(|body| match body.size_hint().exact() {
             Some(_) => body,
@@ -275,7 +275,7 @@ impl<S: Site> Door<S> {
         // A request for a proxy repeats the host in its first line.
         let is_ours = |authority: &str| self.hosts.has(authority, self.local);
         if host.is_some_and(is_ours) && request.uri.authority().is_none_or(|authority| is_ours(authority.as_str())) {
-            return self.progress.clone().of(Arc::clone(&self.site).answer(request).await);
+            return self.progress.clone().follow(Arc::clone(&self.site).answer(request).await);
         }
         whole(StatusCode::MISDIRECTED_REQUEST, "text/plain; charset=utf-8", self.misdirected)
     }
@@ -284,7 +284,7 @@ impl<S: Site> Door<S> {
 /// The maximum number of connections.
 fn limit() -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from((descriptors / SHARE).clamp(1, MOST)).unwrap_or(1)
+    usize::try_from((descriptors / SHARE).clamp(1, MAX_CONNECTIONS)).unwrap_or(1)
 }
 
 /// Whether only the connection failed, and the next one may be accepted at once.

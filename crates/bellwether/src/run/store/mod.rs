@@ -81,7 +81,7 @@ impl RemoteStore {
         output: &Path,
         control: &Control,
     ) -> Self {
-        let store = Store::of(client, url, &control.stop);
+        let store = Store::with_client(client, url, &control.stop);
         let (archive, datasets) = (output.join("archive"), output.join("datasets"));
         Self { store, archive, service: None, datasets, control: control.clone() }
     }
