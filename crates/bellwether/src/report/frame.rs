@@ -131,6 +131,20 @@ pub fn section(topic: &Topic<'_>, body: &Markup) -> Markup {
     }
 }
 
+/// The id of a section, its heading, and the section.
+pub(super) type Section = (&'static str, &'static str, Markup);
+
+/// A section with its finding, notes on it, and what it shows.
+pub(super) fn part(
+    id: &'static str,
+    heading: &'static str,
+    finding: impl Into<String>,
+    asides: Vec<String>,
+    body: &Markup,
+) -> Section {
+    (id, heading, section(&Topic::new(id, heading, finding, asides), body))
+}
+
 /// A sentence whose dates and percentages are not broken across lines.
 pub(super) fn phrase(text: &str) -> Markup {
     let mut words = text.split(' ').peekable();

@@ -103,6 +103,8 @@ pub struct Totals {
     pub buys: u64,
     /// Sum of confidences.
     pub confidence: f64,
+    /// What rounding has added to that sum, by which the next confidence is less.
+    rounding: f64,
     /// Signals with a successor in their series.
     pub followed: u64,
     /// Those whose successor is the opposite signal.
@@ -271,10 +273,9 @@ impl Counting {
     /// Adds a signal of the last ticker.
     fn add(&mut self, pair: usize, date: i64, is_buy: bool, confidence: f64) {
         let (found, day) = (&mut self.found, date.div_euclid(MICROS_PER_DAY));
-        let totals = Totals { rows: 1, buys: is_buy.into(), confidence, ..Totals::default() };
         let (of_day, _) = self.by_day.entry(day).or_default();
         of_day.resize(of_day.len().max(pair + 1), Totals::default());
-        of_day[pair].add(totals);
+        of_day[pair].add_signal(is_buy, confidence);
         found.confidences[usize::from(is_buy)].add(confidence);
         let score = if is_buy { confidence } else { -confidence };
         let mut latest = Latest { pair, date, score, before: None };
@@ -291,7 +292,7 @@ impl Counting {
                 found.flipped.add(before.confidence);
             }
         }
-        all.add(totals);
+        all.add_signal(is_buy, confidence);
         self.series[pair] = Some(Series { totals: all, latest, is_buy, confidence });
         let months = &mut found.tickers.last_mut().expect("the signal has a ticker").months;
         if let Some(month) = month_of(day).filter(|_| is_first_of_day) {
@@ -423,6 +424,16 @@ impl Totals {
         self.confidence += other.confidence;
         self.followed += other.followed;
         self.flipped += other.flipped;
+    }
+
+    /// Adds a signal, so that rounding does not add up (Kahan).
+    fn add_signal(&mut self, is_buy: bool, confidence: f64) {
+        self.rows += 1;
+        self.buys += u64::from(is_buy);
+        let exact = confidence - self.rounding;
+        let sum = self.confidence + exact;
+        self.rounding = (sum - self.confidence) - exact;
+        self.confidence = sum;
     }
 
     /// The sum of some.

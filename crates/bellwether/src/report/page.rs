@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Report;
 use super::calendar::{Axis, Step};
-use super::frame::{Frame, Topic, figure, foreign, key, link, notes, phrase, section, table};
+use super::frame::{Frame, Section, figure, foreign, key, link, notes, part, phrase, table};
 use super::histogram::Histogram;
 use super::news::Headline;
 use super::numbers::{Agreement, Coverage, PairNumbers, TickerNumbers, Totals};
@@ -47,9 +47,6 @@ const MATRIX_HEIGHT: f64 = 24.0;
 
 /// The scale of shares.
 const SHARES: [&str; 3] = ["0 %", "50 %", "100 %"];
-
-/// The id of a section, its heading, and the section.
-pub(super) type Section = (&'static str, &'static str, Markup);
 
 impl Report {
     /// Renders the report as one HTML file.
@@ -759,17 +756,6 @@ struct OperationAnswers {
     bytes: u64,
     /// When each answer was complete, counted from the start of the run, in order.
     complete: Vec<Duration>,
-}
-
-/// A section with its finding, notes on it, and what it shows.
-pub(super) fn part(
-    id: &'static str,
-    heading: &'static str,
-    finding: impl Into<String>,
-    asides: Vec<String>,
-    body: &Markup,
-) -> Section {
-    (id, heading, section(&Topic::new(id, heading, finding, asides), body))
 }
 
 /// When answers came, from the start of a run to an end.

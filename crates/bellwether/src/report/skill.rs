@@ -3,8 +3,7 @@
 use bellwether_statistics::MeanTest;
 use maud::{Markup, html};
 
-use super::frame::figure;
-use super::page::{Section, part};
+use super::frame::{Section, figure, part};
 use super::plots::{Along, Chart, Layer, Mark, Row, rows};
 use crate::audit::skill::{PairSkill, ReliabilityPoint, Skill, State};
 use crate::text::human::{count_of, group_digits, percent, round};
