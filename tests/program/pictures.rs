@@ -40,7 +40,7 @@ fn the_picture_of_skill_is_a_plot_of_the_report() {
     }
     let mut closes = "ticker,date,close\n".to_owned();
     for (ticker, prices) in universe.closing_prices() {
-        for (session, close) in universe.sessions().iter().zip(prices) {
+        for (session, close) in universe.trading_days().iter().zip(prices) {
             writeln!(closes, "{ticker},{session},{close}").expect("text");
         }
     }

@@ -44,9 +44,6 @@ const SESSIONS_OF_MONTH: usize = 21;
 /// Longer than the longest horizon of signals that can turn after it.
 const BEFORE: Days = Days::new(200);
 
-/// A weekday on which the exchange was closed once.
-const MOURNING: NaiveDate = NaiveDate::from_ymd_opt(2025, 1, 9).expect("a date");
-
 /// The columns of [`Universe::price_rows`].
 pub fn price_schema() -> SchemaRef {
     static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
@@ -65,21 +62,16 @@ impl Universe {
     /// The closing prices as rows, ticker by ticker.
     pub fn price_rows(&self) -> impl Iterator<Item = RecordBatch> {
         let micros = |day: &NaiveDate| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros();
-        let days: ArrayRef = Arc::new(TimestampMicrosecondArray::from_iter_values(self.sessions().iter().map(micros)));
+        let days: ArrayRef =
+            Arc::new(TimestampMicrosecondArray::from_iter_values(self.trading_days().iter().map(micros)));
         self.closing_prices().into_iter().map(move |(ticker, closes)| {
             let tickers: StringArray = std::iter::repeat_n(Some(ticker.as_str()), closes.len()).collect();
             let columns: [ArrayRef; 3] = [Arc::new(tickers), Arc::clone(&days), Arc::new(Float64Array::from(closes))];
-            RecordBatch::try_new(price_schema(), columns.to_vec()).expect("a close for each session")
+            RecordBatch::try_new(price_schema(), columns.to_vec()).expect("a close for each trading day")
         })
     }
 
-    /// The days that have closing prices: the trading days but one, on which the exchange mourned a president while the
-    /// vendor went on.
-    pub fn sessions(&self) -> Vec<NaiveDate> {
-        self.trading_days().iter().copied().filter(|day| *day != MOURNING).collect()
-    }
-
-    /// The closing prices of every ticker, in the order of the symbols: one per session.
+    /// The closing prices of every ticker, in the order of the symbols: one per trading day.
     pub fn closing_prices(&self) -> Vec<(Ticker, Vec<f64>)> {
         self.closing_prices_of(&companies::all().iter().collect::<Vec<_>>())
     }
@@ -90,7 +82,6 @@ impl Universe {
         let days: Vec<NaiveDate> =
             begin.iter_days().take_while(|day| *day <= self.today()).filter(|day| is_trading_day(*day)).collect();
         let shown = days.len() - self.trading_days().len();
-        let mourning = days[shown..].iter().position(|day| *day == MOURNING);
         let market = self.draw().at(MARKET);
         let market: Vec<f64> = days.iter().map(|day| DRIFT + MARKET_NOISE * noise(market, *day)).collect();
         let close = |company: &&'static Company| {
@@ -105,9 +96,7 @@ impl Universe {
                 price *= 1.0 + market[index] + OWN_NOISE * noise(own, *day) + SKILL * before + pull[index];
                 closes.push((price * 10_000.0).round() / 10_000.0);
             }
-            let mut closes = closes.split_off(shown);
-            mourning.map(|index| closes.remove(index));
-            (company.ticker.clone(), closes)
+            (company.ticker.clone(), closes.split_off(shown))
         };
         companies.par_iter().map(close).collect()
     }
@@ -184,9 +173,9 @@ mod tests {
     fn returns_of_a_session_are_the_same_whatever_today_is() {
         let (earlier, later) = (Universe::new(1, day(2026, 3, 2)), Universe::new(1, day(2026, 11, 20)));
         let common: Vec<NaiveDate> =
-            earlier.sessions().iter().filter(|date| later.sessions().contains(date)).copied().collect();
+            earlier.trading_days().iter().filter(|date| later.trading_days().contains(date)).copied().collect();
         let returns = |universe: &Universe| -> Vec<(Ticker, Vec<f64>)> {
-            let skip = universe.sessions().iter().position(|date| *date == common[0]).unwrap();
+            let skip = universe.trading_days().iter().position(|date| *date == common[0]).unwrap();
             let closes = universe.closing_prices_of(&some(100)).into_iter();
             let of = |closes: &[f64]| {
                 closes[skip..skip + common.len()].windows(2).map(|two| two[1] / two[0] - 1.0).collect()
@@ -205,7 +194,7 @@ mod tests {
     #[test]
     fn signals_know_a_little_of_the_future_and_rewritten_ones_more() {
         let (universe, companies) = (Universe::new(1, day(2026, 11, 20)), some(8));
-        let days = universe.sessions();
+        let days = universe.trading_days();
         let closes = universe.closing_prices_of(&companies);
         let periods: Vec<Period> = ["5d", "15d", "1m"].iter().map(|text| text.parse().unwrap()).collect();
         let (mut first, mut turned) = ([0_u64; 2], [0_u64; 2]);

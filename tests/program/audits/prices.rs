@@ -185,7 +185,7 @@ fn a_market_with_crashes_jumps_and_names_that_hardly_trade_is_not_warned_of() {
         names.push(ticker.to_string());
         closes.push(of_ticker[of_ticker.len() - 300..].to_vec());
     }
-    let days = universe.sessions()[universe.sessions().len() - 300..].to_vec();
+    let days = universe.trading_days()[universe.trading_days().len() - 300..].to_vec();
     let warnings = project.audit(&Market { names, days, closes }).expect("no refusal");
     assert!(
         warnings.iter().all(|warning| {

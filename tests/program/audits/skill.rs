@@ -510,7 +510,7 @@ fn the_demo_has_prices_that_its_archive_is_measured_against() {
     place.define("days", definition);
     let text = place.run(["audit", "skill", "days", "--prices", "closes.parquet", "--json"]).expect_success().stdout;
     let found: Value = serde_json::from_str(&text).expect("JSON");
-    let sessions = Universe::new(124, day(2026, 11, 20)).sessions().len();
+    let sessions = Universe::new(124, day(2026, 11, 20)).trading_days().len();
     assert_eq!((&found["prices"]["sessions"], &found["prices"]["tickers"]), (&sessions.into(), &500.into()));
     assert_eq!(found["prices"]["closes"], sessions * 500);
     assert_eq!(found["signals"]["without_price"], 0);

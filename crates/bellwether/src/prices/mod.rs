@@ -129,7 +129,7 @@ impl Prices {
     }
 
     fn of_demo(universe: &Universe) -> Self {
-        let sessions: Vec<Day> = universe.sessions().into_iter().map(number).collect();
+        let sessions: Vec<Day> = universe.trading_days().iter().map(|date| number(*date)).collect();
         let (mut tickers, mut closes) = (HashMap::new(), Vec::new());
         for (ticker, of_ticker) in universe.closing_prices() {
             tickers.insert(ticker, tickers.len() as u16);

@@ -20,7 +20,7 @@
 //! | a null date | a few (ticker, period) pairs have none, on any day |
 //! | an operation that the change set does not have | 404, as for any unknown path |
 //!
-//! [`Universe::closing_prices`] has a close of every company on each session, which no operation gives.
+//! [`Universe::closing_prices`] has a close of every company on each trading day, which no operation gives.
 //!
 //! `/` says in words what the service is, and `/openapi.json` for other tools.
 //!
