@@ -79,7 +79,7 @@ def test_questions_that_cannot_be_asked(place: Path, temporary: Path) -> None:
     with pytest.raises(bw.ChecksError, match="no signals for ticker `XMO`") as caught:
         bw.get(["XOM", "XMO"])
     assert str(caught.value.hint).startswith("nothing was kept")
-    with pytest.raises(bw.ServiceError, match="answered 404"):
+    with pytest.raises(bw.ServiceError, match="the demo has none of the tickers"):
         bw.get("XMO")
     with pytest.raises(bw.UsageError, match="the demo beside a definition"):
         bw.get("XOM", demo=True, definition="demo")

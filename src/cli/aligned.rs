@@ -113,7 +113,7 @@ mod tests {
         let mut table = Aligned::new(1, ["what", "cells"]);
         table.row(["all", "1,234"].map(str::to_owned));
         let rows = [["AAPL", "9"], ["XOM", "10"], ["ZTS", "1"]].map(|row| row.map(str::to_owned).to_vec());
-        table.list("by ticker", rows.into_iter(), RowLimit::First(2));
+        table.list("by ticker", rows, RowLimit::First(2));
         let expected =
             "what  cells\nall   1,234\n\nby ticker\nAAPL      9\nXOM      10\n… and 1 more; `--all` shows them\n";
         assert_eq!(table.to_string(), expected);

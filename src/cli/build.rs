@@ -99,7 +99,7 @@ pub(super) struct Build {
     labels: Vec<Period>,
 
     /// Enter backfilled signals this many sessions after their date, instead of the definition's `lag` of `[labels]`.
-    #[arg(long, value_name = "SESSIONS", requires = "labels", allow_negative_numbers = true, help_heading = OUTPUT)]
+    #[arg(long, value_name = "SESSIONS", requires = "labels", allow_negative_numbers = true, hide_short_help = true, help_heading = OUTPUT)]
     lag: Option<u32>,
 
     /// Write the rows to a file, or to standard output (`-`).

@@ -121,11 +121,11 @@ impl StatusSite {
         match path {
             "/" => {
                 let data = self.folders.data.clone();
-                self.from_status("text/html; charset=utf-8", move |status| page(status, Links::Served(&data))).await
+                self.with_status("text/html; charset=utf-8", move |status| page(status, Links::Served(&data))).await
             }
             "/healthz" => self.health(),
-            "/metrics" => self.from_status(metrics::CONTENT_TYPE, metrics::text).await,
-            "/status" => self.from_status("application/json", StatusDocument::line).await,
+            "/metrics" => self.with_status(metrics::CONTENT_TYPE, metrics::text).await,
+            "/status" => self.with_status("application/json", StatusDocument::line).await,
             path => match path.strip_prefix("/reports/") {
                 Some(name) => self.report(name).await,
                 None => text(StatusCode::NOT_FOUND, "no such page\n"),
@@ -160,7 +160,7 @@ impl StatusSite {
     }
 
     /// An answer made from the status of all definitions.
-    async fn from_status(
+    async fn with_status(
         &self,
         kind: &'static str,
         render: impl FnOnce(&StatusDocument) -> String + Send + 'static,

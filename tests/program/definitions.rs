@@ -57,7 +57,7 @@ fn each_shipped_definition_runs_and_writes_the_promised_columns() {
     let run = |name: &String| {
         let file = format!("pipelines/{name}.toml");
         fs::copy(project().join(&file), place.file(&file)).unwrap();
-        place.run(["run", name, "-q", "--archive", &format!("archives/{name}")]).expect_success();
+        place.run(["run", name, "-q", "--fresh", "--archive", &format!("archives/{name}")]).expect_success();
     };
     let names = shipped_names();
     std::thread::scope(|scope| names.iter().for_each(|name| drop(scope.spawn(|| run(name)))));

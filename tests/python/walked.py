@@ -30,7 +30,7 @@ KEPT = re.compile(
     r"|archive/vendor/\.partial|archive/vendor/\.damaged(/.*)?"
     rf"|archive/vendor/(run|pack|merge|forgotten)={UNIQUE}(/[a-z_]+\.(parquet|json))?"
     rf"|datasets|datasets/it|datasets/it/latest|datasets/it/builds|datasets/it/(builds/)?{UNIQUE}(-[^/.]+)?"
-    rf"|datasets/it/(builds/)?{UNIQUE}(-[^/]+)?/((ticker=[A-Z]+)(/it\.(csv|arrow))?|it\.(csv|parquet|arrow)"
+    rf"|datasets/it/(builds/)?{UNIQUE}(-[^/]+)?/(tickers(/[A-Z]+\.(csv|arrow))?|it\.(csv|parquet|arrow)"
     r"|dataset\.json|facts\.json|report\.html)"
     r"|journal|journal/it(\.\d+)?\.jsonl|reports|reports/it\.html|mine\.txt|schedule(/it\.json|/\.locks|/\.locks/[^/]+)?"
 )

@@ -247,7 +247,7 @@ async fn fetch_rows(
     let mut names: Vec<String> = listed.iter().filter_map(|object| name(&object.key)).collect();
     names.sort();
     if !names.iter().any(|name| name == SUCCESS) {
-        return Err(store.damage(at, format!("Spark reported success, but `{SUCCESS}` is missing")).into());
+        return Err(store.damage(at, format!("Spark reported success, but `{SUCCESS}` is missing")));
     }
     // The others are hidden files, such as checksums.
     names.retain(|name| fits(name, ROWS_OF_SPARK));
