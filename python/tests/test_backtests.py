@@ -21,7 +21,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("backtests")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        bw.run("demo", progress=False)
+        # Of today alone: what was seen live is entered when it was seen, and `skill` takes today's history as of its dates.
+        bw.run("demo", fresh=True, progress=False)
         yield folder
 
 
