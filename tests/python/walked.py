@@ -20,7 +20,7 @@ Result = TypeVar("Result")
 
 FORMS = "[output]\nformat = [\"csv\", \"parquet\"]\nkeep = 2\n"
 ONE_FORM = "[output]\nformat = \"csv\"\nkeep = 1\n"
-MORE_FORMS = "[output]\nformat = [\"csv\", \"arrow\"]\npartition_by = [\"ticker\"]\nkeep = 2\n"
+MORE_FORMS = "[output]\nformat = [\"csv\", \"arrow\"]\npartition_by = [\"ticker\", \"regime\"]\nkeep = 2\n"
 SCHEDULE = "[schedule]\ncron = \"* * * * * *\"\n"
 
 UNIQUE = r"\d{8}T\d{6}Z-[0-9a-f]{4}"
@@ -30,7 +30,7 @@ KEPT = re.compile(
     r"|archive/vendor/\.partial|archive/vendor/\.damaged(/.*)?"
     rf"|archive/vendor/(run|pack|merge|forgotten)={UNIQUE}(/[a-z_]+\.(parquet|json))?"
     rf"|datasets|datasets/it|datasets/it/latest|datasets/it/builds|datasets/it/(builds/)?{UNIQUE}(-[^/.]+)?"
-    rf"|datasets/it/(builds/)?{UNIQUE}(-[^/]+)?/(tickers(/[A-Z]+\.(csv|arrow))?|it\.(csv|parquet|arrow)"
+    rf"|datasets/it/(builds/)?{UNIQUE}(-[^/]+)?/(ticker=[A-Z]+(/regime=[a-z]+(/it\.(csv|arrow))?)?|it\.(csv|parquet|arrow)"
     r"|dataset\.json|facts\.json|report\.html)"
     r"|journal|journal/it(\.\d+)?\.jsonl|reports|reports/it\.html|mine\.txt|schedule(/it\.json|/\.locks|/\.locks/[^/]+)?"
 )

@@ -1,7 +1,7 @@
 //! What can go wrong, as one type.
 //!
-//! `Display` says what failed and `source()` says why, never both. [`Error::kind`] is one of a few kinds, for callers that handle
-//! them differently, and [`Error::hint`] says what to do. No error holds a key or an address with its query.
+//! `Display` says what failed and `source()` says why, never both. [`Error::kind`] is one of a few kinds, for callers that
+//! handle them differently, and [`Error::hint`] says what to do. No error holds a key or an address with its query.
 
 use std::any::Any;
 use std::fmt;
@@ -89,7 +89,7 @@ pub enum ErrorKind {
     NotFound,
     /// A file or folder that cannot be read.
     Read,
-    /// A file or folder that cannot be written or removed.
+    /// A file or folder that cannot be written.
     Write,
     /// A file whose content is not what was written.
     Damaged,

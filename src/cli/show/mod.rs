@@ -36,7 +36,7 @@ const ROWS: usize = 10;
 /// The default number of values of a history.
 const VALUES: usize = 100;
 
-/// Print rows of a dataset or a file: the newest, the first, or a sample.
+/// Print rows of a dataset or a file: the last, the first, or a sample.
 ///
 /// A table is for reading: numbers have six decimals, long texts are shortened to the room that there is, and a terminal shows
 /// the first columns that fit. `--format` has the values as they are. Of a wide dataset, one matrix is printed: `--period`, `--regime` and
@@ -195,11 +195,11 @@ impl Show {
         Ok(out.finish()?)
     }
 
-    /// How many of the last rows to print, if it is these: those of a dataset are the newest of its last ticker, or of all.
+    /// How many of the last rows to print, if not others: of a dataset in the usual order, the newest of its last ticker.
     fn last(&self) -> Option<usize> {
         let is_chosen = self.head.is_some() || self.sample.is_some() || self.history;
-        let is_newest = matches!(self.format, ShowFormat::Table) && !is_chosen && names_file(&self.dataset).is_none();
-        self.tail.or(is_newest.then_some(ROWS))
+        let is_default = matches!(self.format, ShowFormat::Table) && !is_chosen && names_file(&self.dataset).is_none();
+        self.tail.or(is_default.then_some(ROWS))
     }
 
     /// The part of the dataset to show.

@@ -110,8 +110,8 @@ pub(crate) struct SourceSection {
     pub name: Option<Placed<String>>,
     /// A service by name: `demo` is built in and needs no API key.
     pub service: Option<Placed<Service>>,
-    /// How many runs of earlier days, four weeks apart, the first run of the demo begins with, so that the archive knows
-    /// what its vendor rewrote since: 0 to 12. Default: 0.
+    /// The first run of the demo service begins with this many runs of earlier days, four weeks apart, so that the archive
+    /// knows what its vendor rewrote since: 0 to 12. Default: 0.
     #[schemars(range(max = 12))]
     pub earlier_runs: Option<Placed<u8>>,
     /// The base address of the signals operations, or the variable of the environment that holds it: `"$VENDOR_URL"`.
@@ -442,11 +442,11 @@ pub(crate) struct OutputSection {
     /// days (`1 trading day`) or calendar days (`3d`). `bellwether audit skill` takes signals that are not for published.
     /// Default: `2 trading days`.
     pub live_within: Option<Placed<DayCount>>,
-    /// The columns to partition by, as Hive-style folders; or `ticker` alone, for a file for each,
+    /// The columns to partition by, as Hive-style folders; or `ticker` alone, as a file for each:
     /// `tickers/XOM.parquet`. Default: none.
     pub partition_by: Option<Placed<List<String>>>,
-    /// The columns that pandas makes the index, of Parquet: `["date", "ticker"]`. Other readers see columns. Default: none,
-    /// and the dates of matrices.
+    /// The columns that pandas takes as the index of Parquet files: `["date", "ticker"]`. Other readers see columns. Default:
+    /// none; for matrices, their dates.
     pub index: Option<Placed<List<String>>>,
     /// The compression of Parquet. Default: `zstd`.
     pub compression: Option<Placed<Compression>>,

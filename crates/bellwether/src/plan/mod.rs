@@ -245,7 +245,7 @@ pub struct FilesPlan {
     pub row_group_rows: usize,
     /// The partition columns. `ticker` alone is a file for each, without folders.
     pub partition_by: Vec<Column>,
-    /// The columns that pandas makes the index.
+    /// The columns that pandas takes as the index.
     pub index: Vec<Column>,
     /// What CSV hides from spreadsheets.
     pub guard: FormulaGuard,

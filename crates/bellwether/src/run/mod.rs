@@ -135,7 +135,7 @@ pub async fn run(plan: Plan, options: Options) -> Result<Summary> {
     options.control.warn(&plan.dataset.warnings());
     let earlier = match plan.source {
         Source::Demo { earlier_runs: earlier @ 1.. } if is_first_of_demo(&plan, &options, &archive) => {
-            Some(run_earlier(&plan, &options, earlier).await?)
+            run_earlier(&plan, &options, earlier).await?
         }
         _ => None,
     };
@@ -166,15 +166,21 @@ fn is_first_of_demo(plan: &Plan, options: &Options, archive: &Path) -> bool {
 }
 
 /// Runs the definition on earlier days of the simulated past, so that the archive knows what was rewritten since.
-async fn run_earlier(plan: &Arc<Plan>, options: &Options, earlier: u8) -> Result<String> {
+async fn run_earlier(plan: &Arc<Plan>, options: &Options, earlier: u8) -> Result<Option<String>> {
     let now = options.clock.now();
     for index in (1..=i64::from(earlier)).rev() {
         let clock = Clock::Fixed(now - TimeDelta::weeks(EARLIER_WEEKS * index));
         let control = Control { observer: None, stop: options.control.stop.clone() };
-        run_once(Arc::clone(plan), Options { clock, control, ..options.clone() }).await?;
+        let options = Options { clock, control, when_held: WhenHeld::Fail, ..options.clone() };
+        match run_once(Arc::clone(plan), options).await {
+            // Another run of the definition has begun: the past is left to it.
+            Err(error) if error.kind() == ErrorKind::Busy => return Ok(None),
+            made => drop(made?),
+        }
     }
     let runs = count_of(earlier.into(), "run", "runs");
-    Ok(format!("the demo begins with {runs} of earlier days, {EARLIER_WEEKS} weeks apart; `--fresh` begins today"))
+    let weeks = format!("{EARLIER_WEEKS} weeks apart");
+    Ok(Some(format!("the demo begins with {runs} of earlier days, {weeks}; `--fresh` begins today")))
 }
 
 async fn run_once(plan: Arc<Plan>, options: Options) -> Result<Summary> {

@@ -1,7 +1,5 @@
 //! The files that a dataset is written to.
 
-use arrow::datatypes::Schema;
-
 use super::Validator;
 use crate::definition::{Compression, Format, OutputSection, Placed};
 use crate::plan::{Codec, Column, DatasetPlan, FilesPlan, FormulaGuard};
@@ -31,11 +29,8 @@ impl Validator {
         let index = self.columns("index by", section.index.as_ref(), &dataset.columns);
         for name in section.index.iter().flat_map(|typed| typed.iter()) {
             let Some(column) = index.iter().find(|column| column.name() == name.as_str()) else { continue };
-            let is_in_files = |schema: &Schema| schema.index_of(dataset.written.name(*column)).is_ok();
-            if !is_in_files(dataset.written.schema()) {
-                let problem = Problem::new(format!("`columns` leaves out `{}`", column.name()), name.span());
-                self.object(problem.with_hint("add it to `columns` in `[dataset]`, or remove it from `index`"));
-            } else if partition_by.contains(column) && partition_by != [Column::Ticker] {
+            self.check_written(*column, "index", name, dataset);
+            if partition_by.contains(column) && partition_by != [Column::Ticker] {
                 let problem = Problem::new(format!("`{}` is in the names of folders", column.name()), name.span());
                 self.object(problem.with_hint("remove it from `index`, or from `partition_by`"));
             }
@@ -75,12 +70,19 @@ impl Validator {
             if !column.is_of_few() {
                 let problem = Problem::new(format!("cannot partition by `{}`", column.name()), name.span());
                 self.object(problem.with_hint("nearly every row would get its own folder: remove it"));
-            } else if dataset.written.schema().index_of(dataset.written.name(*column)).is_err() {
-                let problem = Problem::new(format!("`columns` leaves out `{}`", column.name()), name.span());
-                self.object(problem.with_hint("add it to `columns` in `[dataset]`, or remove it from `partition_by`"));
+            } else {
+                self.check_written(*column, "partition_by", name, dataset);
             }
         }
         columns
+    }
+
+    /// Reports a column of a key that the files do not have.
+    fn check_written(&mut self, column: Column, key: &str, name: &Placed<String>, dataset: &DatasetPlan) {
+        if dataset.written.schema().index_of(dataset.written.name(column)).is_err() {
+            let problem = Problem::new(format!("`columns` leaves out `{}`", column.name()), name.span());
+            self.object(problem.with_hint(format!("add it to `columns` in `[dataset]`, or remove it from `{key}`")));
+        }
     }
 
     fn codec(&mut self, section: &OutputSection) -> Codec {
