@@ -12,6 +12,7 @@ use std::process::Command;
 use bellwether::audit::{AuditRows, audit_rows};
 use serde_json::Value;
 
+use crate::support::choices;
 use crate::support::program::Place;
 use crate::support::terminal::Window;
 use crate::support::tools::{PYTHON, needs};
@@ -215,12 +216,11 @@ fn the_docs_list_every_column_as_a_plan_describes_it() {
 
 /// A table of the columns of each kind of dataset, and a list of those of the rows of each audit.
 fn columns() -> String {
-    let added = "add = [\"sector\", \"sector_latest\", \"first_observed_at\", \"observed_at\", \"revisions\", \"backfilled\", \
-        \"known_at\", \"tradable_at\", \"entry_at\", \"source\", \"watched_until\", \"id\"]";
+    let (added, statistics) = (choices("Added"), choices("Statistic"));
     let signals = format!(
-        "archive.claimed = true\nidentity.file = \"identity.csv\"\nlabels.horizons = \"5d\"\n[sentiment]\nsummary = true\nhistorical = true\n[dataset]\n{added}\n[join]\nwindows = [\"7d\"]\n\
+        "archive.claimed = true\nidentity.file = \"identity.csv\"\nlabels.horizons = \"5d\"\n[sentiment]\nsummary = true\nhistorical = true\n[dataset]\nadd = {added:?}\n[join]\nwindows = [\"7d\"]\n\
         half_lives = [\"3d\"]\n\
-        stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\", \"last\", \"days_since\"]\n\
+        stats = {statistics:?}\n\
         sources = [\"articles\", \"summary\", \"historical\"]\nhistorical = [\"score\"]\n"
     );
     let kinds =

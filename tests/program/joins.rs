@@ -10,6 +10,7 @@ use crate::support::program::{Outcome, Place};
 use crate::support::python;
 use crate::support::random::Random;
 use crate::support::scripted::{Scripted, json};
+use crate::support::{choices, window_statistics};
 
 pub(crate) const KEY: (&str, &str) = ("BELLWETHER_API_KEY", "demo");
 
@@ -100,9 +101,10 @@ fn check(seed: u64, [join, sentiment]: [&str; 2], parameters: &str) {
         "[source]\n{}[signals]\nsectors = [\"x\"]\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n\
          [sentiment]\ntickers = [\"AAA\", \"BBB\", \"CCC\", \"DDD\", \"EEE\", \"FFF\"]\n{sentiment}[rejects]\nmax_share = 0.5\n\
          [join]\n{join}windows = [\"1d\", \"3d\", \"30d\"]\n\
-         stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\", \"last\", \"days_since\"]\n\
+         stats = {:?}\n\
          half_lives = [\"2d\", \"5d\"]\n",
-        service.source()
+        service.source(),
+        choices("Statistic")
     );
     place.define("messy", &definition);
     Outcome::of(place.command(["run", "messy", "-q"]).envs([KEY])).expect_success();
@@ -170,8 +172,8 @@ fn lines(place: &Place, name: &str, arguments: &[&str]) -> Vec<String> {
 
 #[test]
 fn statistics_do_not_depend_on_the_order_in_which_articles_are_listed() {
-    let join = "[join]\nwindows = [\"3d\", \"30d\"]\nhalf_lives = \"3d\"\n\
-                stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\"]\n";
+    let windows = "[join]\nwindows = [\"3d\", \"30d\"]\nhalf_lives = \"3d\"\n";
+    let join = &format!("{windows}stats = {:?}\n", window_statistics());
     let of_order = |seed: u64| {
         let (place, service) = (Place::new(), two_sectors(seed));
         place.define("it", &definition(&service, join));

@@ -10,6 +10,7 @@ use chrono::Utc;
 use serde_json::json;
 
 use crate::joins::{KEY, definition, two_sectors};
+use crate::support::choices;
 use crate::support::program::{Outcome, Place, builds};
 use crate::support::python;
 use crate::support::scripted::{Scripted, json as answer};
@@ -70,13 +71,15 @@ fn the_sql_of_the_shipped_definitions_computes_their_datasets() {
     cases.check();
 }
 
-const STATISTICS: &str = "stats = [\"count\", \"mean\", \"min\", \"max\", \"std\", \"sum\", \"median\", \"decay\", \"last\", \"days_since\"]\n\
-                          half_lives = [\"2d\", \"30d\"]";
+/// The statistics of the news, all of them.
+fn statistics() -> String {
+    format!("stats = {:?}\nhalf_lives = [\"2d\", \"30d\"]", choices("Statistic"))
+}
 
 /// A run with other articles.
 fn other_articles() -> Place {
     let (place, service) = (Place::new(), two_sectors(1));
-    place.define("other", &definition(&service, &format!("[join]\nwindows = [\"9d\"]\n{STATISTICS}\n")));
+    place.define("other", &definition(&service, &format!("[join]\nwindows = [\"9d\"]\n{}\n", statistics())));
     Outcome::of(place.command(["run", "other", "-q"]).envs([KEY])).expect_success();
     place
 }
@@ -105,7 +108,7 @@ fn messy_data(cases: &mut Cases, vintages: &[&[&str]]) -> Place {
     // Before the other runs: otherwise its articles would be later than the instants of the statements.
     let other = other_articles();
     let (place, service) = (Place::new(), two_sectors(0));
-    let all = STATISTICS;
+    let all = &statistics();
     for (name, join, sentiment, rest) in [
         ("days", "lag = \"2d\"", "", "[output]\nsort = [\"date\", \"confidence\"]\n"),
         ("same", "lag = \"0d\"", "duplicates = \"keep\"", "[filter]\nsignal = \"sell\"\nmin_confidence = 0.3\n"),
@@ -160,8 +163,9 @@ fn odd_scores(cases: &mut Cases) -> Place {
         "it",
         &format!(
             "[source]\n{}[signals]\nsectors = [\"x\"]\nperiods = [\"5d\"]\nregimes = [\"bear\"]\n\
-             [join]\nwindows = [\"1d\", \"2d\", \"5d\"]\n{STATISTICS}\n",
-            service.source()
+             [join]\nwindows = [\"1d\", \"2d\", \"5d\"]\n{}\n",
+            service.source(),
+            statistics()
         ),
     );
     Outcome::of(place.command(["run", "it", "-q"]).envs([KEY])).expect_success();

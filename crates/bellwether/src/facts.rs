@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::columns::{Column, Rows};
 use crate::error::Reason;
 use crate::interface::{Period, Regime};
-use crate::plan::{self, DatasetPlan, Days, Feature, RowKind};
+use crate::plan::{self, DatasetPlan, Days, Feature, RowKind, Statistic};
 use crate::split_days::{SplitDays, TimesOfDay};
 pub use crate::tables::ArticleCounts;
 use crate::time::MICROS_PER_DAY;
@@ -115,7 +115,7 @@ impl Tally {
     /// An empty tally for a plan.
     pub(crate) fn new(plan: &DatasetPlan) -> Self {
         let windows = plan.features.iter().filter_map(|feature| match feature {
-            Feature::Count(days) => Some((*days, feature.to_string(), 0)),
+            Feature::Window(Statistic::Count, days) => Some((*days, feature.to_string(), 0)),
             _ => None,
         });
         Self {

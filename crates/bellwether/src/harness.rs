@@ -66,7 +66,7 @@ pub fn cron(data: &[u8]) {
 
 /// The rows of a slab in the order of some columns, given as numbers; the first column counts most.
 pub fn order_rows(columns: &[Vec<u64>]) -> Vec<u32> {
-    let mut order = RowOrder::of(columns[0].len());
+    let mut order = RowOrder::new(columns[0].len());
     columns.iter().rev().for_each(|column| order.before(column.iter().copied()));
     order.rows()
 }

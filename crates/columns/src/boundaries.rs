@@ -27,7 +27,7 @@ pub struct Boundaries {
 
 impl Boundaries {
     /// The boundaries of an array.
-    pub fn of(array: &dyn Array) -> Self {
+    pub fn new(array: &dyn Array) -> Self {
         Self { bits: bits(array) }
     }
 
@@ -341,12 +341,12 @@ mod tests {
                         let found =
                             |found: Boundaries| (0..found.len()).map(|row| found.is_at(row)).collect::<Vec<_>>();
                         assert_eq!(
-                            found(Boundaries::of(&slice)),
+                            found(Boundaries::new(&slice)),
                             expected,
                             "{} {rows} {longest} {from}",
                             column.data_type()
                         );
-                        assert_eq!(found(Boundaries::of(&column).slice(from, rows - from)), expected);
+                        assert_eq!(found(Boundaries::new(&column).slice(from, rows - from)), expected);
                     }
                 }
             }
@@ -357,19 +357,19 @@ mod tests {
     fn values_under_a_null_are_ignored() {
         let nulls = arrow::buffer::NullBuffer::from(vec![false, false, true, true, false]);
         let numbers = Int32Array::new(vec![1, 2, 2, 2, 2].into(), Some(nulls));
-        assert_eq!(Boundaries::of(&numbers).starts().collect::<Vec<_>>(), [0, 2, 4]);
+        assert_eq!(Boundaries::new(&numbers).starts().collect::<Vec<_>>(), [0, 2, 4]);
     }
 
     #[test]
     fn every_row_of_a_rare_type_starts_a_run() {
         let texts = LargeStringArray::from(vec!["a", "a"]);
-        assert_eq!(Boundaries::of(&texts).count(), 2);
+        assert_eq!(Boundaries::new(&texts).count(), 2);
     }
 
     #[test]
     fn runs_end_where_the_next_one_starts() {
         let numbers = Int32Array::from(vec![4, 4, 5, 6, 6, 6]);
-        let boundaries = Boundaries::of(&numbers);
+        let boundaries = Boundaries::new(&numbers);
         assert_eq!(boundaries.runs().collect::<Vec<_>>(), [(0, 2), (2, 3), (3, 6)]);
         assert_eq!(boundaries.slice(1, 3).runs().collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 3)]);
         assert_eq!(boundaries.slice(3, 3).runs().collect::<Vec<_>>(), [(0, 3)]);
@@ -378,7 +378,7 @@ mod tests {
         for longest in [1, 2, 90] {
             let column = columns(700, longest, 3).swap_remove(4);
             for (from, count) in [(0, 700), (1, 640), (0, 64), (64, 128), (63, 1)] {
-                let boundaries = Boundaries::of(&column).slice(from, count);
+                let boundaries = Boundaries::new(&column).slice(from, count);
                 let starts: Vec<usize> = (0..count).filter(|&row| boundaries.is_at(row)).collect();
                 let expected: Vec<_> = starts.iter().copied().zip(starts[1..].iter().copied().chain([count])).collect();
                 let mut runs = boundaries.runs();

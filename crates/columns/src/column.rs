@@ -96,7 +96,7 @@ impl Column {
 
 impl From<ArrayRef> for Column {
     fn from(values: ArrayRef) -> Self {
-        Self { boundaries: Boundaries::of(&values), values, indices: None }
+        Self { boundaries: Boundaries::new(&values), values, indices: None }
     }
 }
 
@@ -111,7 +111,7 @@ pub struct Segments {
 
 impl Segments {
     /// Adjacent segments with the given numbers of rows.
-    pub fn of(counts: impl Iterator<Item = usize>) -> Self {
+    pub fn new(counts: impl Iterator<Item = usize>) -> Self {
         /// Indices written at once.
         const STRIDE: usize = 8;
         let (mut indices, mut starts) = (Vec::new(), Vec::new());
@@ -131,7 +131,7 @@ impl Segments {
         if values.len() == rows {
             return values.into();
         }
-        let boundaries = Boundaries::at(Boundaries::of(&values).starts().map(|segment| self.starts[segment]), rows);
+        let boundaries = Boundaries::at(Boundaries::new(&values).starts().map(|segment| self.starts[segment]), rows);
         Column { values, indices: Some(self.indices.clone()), boundaries }
     }
 }
@@ -148,7 +148,7 @@ mod tests {
     fn each_row_of_a_segment_has_the_value_of_the_segment() {
         let values = [Some(7), None, None, Some(8), Some(8), Some(7)];
         let counts = [1, 3, 2, 11, 8, 1];
-        let segments = Segments::of(counts.into_iter());
+        let segments = Segments::new(counts.into_iter());
         let column = segments.column(Arc::new(Int32Array::from(values.to_vec())));
         let each = || values.iter().zip(counts).flat_map(|(value, count)| std::iter::repeat_n(*value, count));
         let flat = Column::from(Arc::new(each().collect::<Int32Array>()) as ArrayRef);
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn segments_of_one_row_share_nothing() {
         let values: ArrayRef = Arc::new(Int32Array::from(vec![1, 1, 2]));
-        let column = Segments::of([1, 1, 1].into_iter()).column(Arc::clone(&values));
+        let column = Segments::new([1, 1, 1].into_iter()).column(Arc::clone(&values));
         assert!(!column.is_shared());
         assert_eq!(column.boundaries().starts().collect::<Vec<_>>(), [0, 2]);
-        assert!(Segments::of(std::iter::empty()).column(values.slice(0, 0)).values().is_empty());
+        assert!(Segments::new(std::iter::empty()).column(values.slice(0, 0)).values().is_empty());
     }
 }

@@ -20,7 +20,7 @@ pub struct Rows {
 
 impl Rows {
     /// Rows from their columns.
-    pub fn of(schema: SchemaRef, columns: Vec<Column>) -> Result<Self, ArrowError> {
+    pub fn new(schema: SchemaRef, columns: Vec<Column>) -> Result<Self, ArrowError> {
         let count = columns.first().map_or(0, Column::len);
         let is_sound = columns.len() == schema.fields().len()
             && columns.iter().zip(schema.fields()).all(|(column, field)| {

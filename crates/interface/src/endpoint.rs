@@ -126,16 +126,4 @@ impl Endpoint {
     }
 }
 
-impl FromStr for Endpoint {
-    type Err = Unknown;
-
-    fn from_str(text: &str) -> Result<Self, Unknown> {
-        Self::ALL.into_iter().find(|endpoint| endpoint.as_str() == text).ok_or_else(|| Unknown {
-            kind: "operation",
-            given: text.to_owned(),
-            hint: "operations are named by their path",
-        })
-    }
-}
-
-spelled!(Endpoint);
+spelled!(Endpoint, Endpoint::ALL, "operation", "operations are named by their path");

@@ -8,7 +8,6 @@ mod change_set;
 mod endpoint;
 mod fault;
 mod history;
-mod number;
 mod parameter;
 mod sentiment;
 mod ticker;
@@ -17,8 +16,9 @@ pub use change_set::{ChangeSet, HistoryKey, LatestForm, SummaryForm};
 pub use endpoint::{Base, Endpoint};
 pub use fault::{Location, ValidationFault, ValidationProblem};
 pub use history::{BatchedHistory, HistoryEntry, IndexedSignal, LatestSignal, SectorHistory};
-pub use number::unsigned_zero;
 pub use parameter::closed_set;
 pub use parameter::{Period, Regime, Sector, Signal, Unknown};
-pub use sentiment::{ArticleReference, HistoricalSentiment, NewsArticle, Score, SentimentSummary, TrailingSummary};
+pub use sentiment::{
+    ArticleReference, HistoricalSentiment, NewsArticle, Score, SentimentSummary, TrailingSummary, unsigned_zero,
+};
 pub use ticker::Ticker;

@@ -65,17 +65,6 @@ impl Default for Period {
     }
 }
 
-impl FromStr for Period {
-    type Err = Unknown;
-
-    fn from_str(text: &str) -> Result<Self, Unknown> {
-        match PERIODS.iter().position(|&known| known == text) {
-            Some(index) => Ok(Self(index as u8)),
-            None => Err(Unknown { kind: "period", given: text.to_owned(), hint: "periods are 1d to 30d and 1m to 6m" }),
-        }
-    }
-}
-
 /// The market regime a signal is computed for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Regime {
@@ -102,18 +91,6 @@ impl Regime {
     }
 }
 
-impl FromStr for Regime {
-    type Err = Unknown;
-
-    fn from_str(text: &str) -> Result<Self, Unknown> {
-        Self::ALL.into_iter().find(|regime| regime.as_str() == text).ok_or_else(|| Unknown {
-            kind: "regime",
-            given: text.to_owned(),
-            hint: "regimes are neutral, bear and bull",
-        })
-    }
-}
-
 /// The recommendation of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Signal {
@@ -132,18 +109,6 @@ impl Signal {
         match self {
             Self::Buy => "buy",
             Self::Sell => "sell",
-        }
-    }
-}
-
-impl FromStr for Signal {
-    type Err = Unknown;
-
-    fn from_str(text: &str) -> Result<Self, Unknown> {
-        match text {
-            "buy" => Ok(Self::Buy),
-            "sell" => Ok(Self::Sell),
-            _ => Err(Unknown { kind: "signal", given: text.to_owned(), hint: "signals are buy and sell" }),
         }
     }
 }
@@ -181,8 +146,20 @@ impl JsonSchema for Sector {
     }
 }
 
-/// Implements text conversions for a closed set, with a hint for unknown values.
+/// Implements text conversions; of a closed set, by its spellings, with a hint for unknown values.
 macro_rules! spelled {
+    ($type:ty, $all:expr, $kind:literal, $hint:literal) => {
+        impl FromStr for $type {
+            type Err = Unknown;
+
+            fn from_str(text: &str) -> Result<Self, Unknown> {
+                let found = $all.into_iter().find(|value| value.as_str() == text);
+                found.ok_or_else(|| Unknown { kind: $kind, given: text.to_owned(), hint: $hint })
+            }
+        }
+
+        spelled!($type);
+    };
     ($($type:ty),+) => {$(
         impl fmt::Display for $type {
             fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -218,7 +195,10 @@ macro_rules! spelled {
 
 pub(super) use spelled;
 
-spelled!(Period, Regime, Sector, Signal);
+spelled!(Period, Period::all(), "period", "periods are 1d to 30d and 1m to 6m");
+spelled!(Regime, Regime::ALL, "regime", "regimes are neutral, bear and bull");
+spelled!(Signal, Signal::ALL, "signal", "signals are buy and sell");
+spelled!(Sector);
 
 /// The JSON Schema of a closed set, with what each value means, so that editors complete and explain them.
 pub fn closed_set(values: impl IntoIterator<Item = (&'static str, String)>) -> Schema {

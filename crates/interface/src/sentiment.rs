@@ -4,8 +4,13 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::number::unsigned_zero;
 use super::ticker::Ticker;
+
+/// The same number; zero for negative zero.
+pub fn unsigned_zero(number: f64) -> f64 {
+    // The sum of two zeros of different signs has none.
+    number + 0.0
+}
 
 /// A score as received: a number, or a string with a decimal number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -121,7 +126,7 @@ pub struct HistoricalSentiment<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::Score;
+    use super::{Score, unsigned_zero};
 
     #[test]
     fn a_score_is_a_number_or_a_decimal_string() {
@@ -132,6 +137,14 @@ mod tests {
         assert_eq!(value("\"1e-3\""), Some(0.001));
         for json in ["\"\"", "\"n/a\"", "\"nan\"", "\"inf\"", "\"-infinity\"", "\" 1\"", "\"1e999\"", "true", "[1]"] {
             assert_eq!(value(json), None, "{json}");
+        }
+    }
+
+    #[test]
+    fn only_negative_zero_changes() {
+        assert_eq!(unsigned_zero(-0.0).to_bits(), 0);
+        for number in [0.0, 5e-324, -5e-324, -0.5, f64::MAX, f64::MIN] {
+            assert_eq!(unsigned_zero(number).to_bits(), number.to_bits(), "{number}");
         }
     }
 }

@@ -15,6 +15,7 @@ use super::vendor::TICKERS;
 use super::{World, packs, sequences};
 use crate::support::python;
 use crate::support::random::Random;
+use crate::support::{choices, window_statistics};
 
 /// A random choice of values, as a TOML list.
 fn some_of(random: &mut Random, values: &[&str], least: usize) -> String {
@@ -46,9 +47,9 @@ fn definition(random: &mut Random) -> String {
     }
     if sources.contains("articles") {
         let windows = some_of(random, &["1d", "2d", "30d", "150d", "400d"], 1);
-        let of_windows = ["count", "mean", "min", "max", "std", "sum", "median", "decay"];
-        let statistics = some_of(random, &[&of_windows[..], &["last", "days_since"]].concat(), 1);
-        let has_windows = of_windows.iter().any(|name| statistics.contains(name));
+        let all = choices("Statistic");
+        let statistics = some_of(random, &all.iter().map(String::as_str).collect::<Vec<_>>(), 1);
+        let has_windows = window_statistics().iter().any(|name| statistics.contains(name));
         text.push_str(&format!("stats = {statistics}\n"));
         if statistics.contains("decay") {
             text.push_str(&format!("half_lives = {}\n", some_of(random, &["1d", "3d", "50d"], 1)));

@@ -90,12 +90,12 @@ impl View {
                 }
             },
         )?;
-        past = past.with_sectors(self.sectors_over_time(scope)?).with_claims(self.claimed_until(dataset));
-        Ok(if dataset.columns.contains(&Column::WatchedUntil) {
-            past.with_series(self.watched_series(scope)?)
-        } else {
-            past
-        })
+        past.sectors = self.sectors_over_time(scope)?;
+        past.claimed = self.claimed_until(dataset);
+        if dataset.columns.contains(&Column::WatchedUntil) {
+            past.series = self.watched_series(scope)?;
+        }
+        Ok(past)
     }
 
     /// Until when rows of a dataset rest on claims; none if no claim counts.
@@ -199,7 +199,7 @@ impl View {
     ///
     /// If a run cannot be read.
     pub fn watch(&self, scope: &Scope) -> Result<Option<Watch>> {
-        Ok(Watch::of(self.series_watches(scope)?.into_iter().map(|(_, watch)| watch)))
+        Ok(Watch::from_series(self.series_watches(scope)?.into_iter().map(|(_, watch)| watch)))
     }
 
     /// When each of some requests was last answered; those that never were have no entry.

@@ -46,18 +46,24 @@ impl Canaries {
         let conventions = &Conventions::default();
         let beginning = NewRun { definition: "canaries", text: "", service, conventions, now, interrupted, stop };
         let unfinished = Unfinished::begin(archive, beginning)?;
-        self.answer_all(&unfinished, known, Endpoint::NewsArticles, self.articles())?;
+        self.answer_all(&unfinished, known, Endpoint::NewsArticles, &self.articles())?;
         if !self.fields.is_empty() {
-            self.answer_all(&unfinished, known, Endpoint::HistoricalSentiment, self.records())?;
+            self.answer_all(&unfinished, known, Endpoint::HistoricalSentiment, &self.records())?;
         }
         unfinished.seal(&[], || Ok(now), |_| Ok(true)).map(drop)
     }
 
     /// Answers an operation for every ticker.
-    fn answer_all(&self, run: &Unfinished, known: &View, endpoint: Endpoint, columns: Vec<ArrayRef>) -> Result<()> {
+    fn answer_all(
+        &self,
+        run: &Unfinished,
+        known: &View,
+        endpoint: Endpoint,
+        columns: &[(&str, ArrayRef)],
+    ) -> Result<()> {
         let failed = join_failed;
         let table = Table::of(endpoint).expect("these operations have tables");
-        let canaries = RecordBatch::try_new(table.listed_schema(), columns).map_err(failed)?;
+        let canaries = table.list(columns).map_err(failed)?;
         let mut unknown = self.tickers.clone();
         for cells in known.cells(table, Vintage::Latest)? {
             for (ticker, known) in by_ticker(&cells?) {
@@ -90,30 +96,32 @@ impl Canaries {
         run.commit(draft, record).map(drop)
     }
 
-    fn articles(&self) -> Vec<ArrayRef> {
+    fn articles(&self) -> [(&'static str, ArrayRef); 6] {
         let count = self.dates.len();
-        vec![
-            Arc::new(Int32Array::from_iter_values(0..count as i32)),
-            Arc::new(TimestampMicrosecondArray::from_iter_values(self.dates.iter().map(|date| date.micros))),
-            Arc::new(StringArray::from_iter_values((0..count).map(|number| format!("canary {number}")))),
-            Arc::new(Float64Array::from_iter_values((0..count).map(|number| VALUES[number % VALUES.len()]))),
-            Arc::new(StringArray::from_iter_values((0..count).map(|_| "https://canary.invalid"))),
-            Arc::new(self.dates.iter().map(|date| date.offset_minutes).collect::<Int16Array>()),
-            Arc::new(StringArray::new_null(count)),
+        let titles = StringArray::from_iter_values((0..count).map(|number| format!("canary {number}")));
+        let scores = Float64Array::from_iter_values((0..count).map(|number| VALUES[number % VALUES.len()]));
+        let offsets: Int16Array = self.dates.iter().map(|date| date.offset_minutes).collect();
+        let dates = TimestampMicrosecondArray::from_iter_values(self.dates.iter().map(|date| date.micros));
+        [
+            ("position", Arc::new(Int32Array::from_iter_values(0..count as i32))),
+            ("date", Arc::new(dates)),
+            ("title", Arc::new(titles)),
+            ("score", Arc::new(scores)),
+            ("link", Arc::new(StringArray::from(vec!["https://canary.invalid"; count]))),
+            ("utc_offset_minutes", Arc::new(offsets)),
         ]
     }
 
-    fn records(&self) -> Vec<ArrayRef> {
+    fn records(&self) -> [(&'static str, ArrayRef); 2] {
         let record = |(number, date): (usize, &Date)| {
             let value = VALUES[number % VALUES.len()];
             let fields = self.fields.iter().map(|field| (field.clone(), value.into()));
             let date = [("date".to_owned(), vendor_date(*date).into())];
             serde_json::Value::Object(fields.chain(date).collect()).to_string()
         };
-        vec![
-            Arc::new(Int32Array::from_iter_values(0..self.dates.len() as i32)),
-            Arc::new(StringArray::from_iter_values(self.dates.iter().enumerate().map(record))),
-        ]
+        let records = StringArray::from_iter_values(self.dates.iter().enumerate().map(record));
+        let positions = Int32Array::from_iter_values(0..self.dates.len() as i32);
+        [("position", Arc::new(positions)), ("record", Arc::new(records))]
     }
 }
 

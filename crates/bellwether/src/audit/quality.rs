@@ -432,7 +432,7 @@ pub(crate) fn of_rows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: P
             times.add(ticker, moments.value(dates.index(start)));
         }
         for (window, days) in windows.iter_mut().zip(&lengths) {
-            let column = rows.column(&Feature::Count(*days).to_string()).expect("the plan has a count for each window");
+            let column = rows.column(&Feature::count(*days).to_string()).expect("the plan has a count for each window");
             let counts = column.values().as_primitive::<Int32Type>();
             window.signals += column.len() as u64;
             window.unknown += column.rows_where(|index| counts.is_null(index)) as u64;

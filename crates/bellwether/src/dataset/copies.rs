@@ -7,9 +7,10 @@
 use std::collections::{HashMap, VecDeque};
 
 use arrow::array::{Array, AsArray, Int32Array, RecordBatch};
-use arrow::datatypes::{Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
+
+use crate::tables::TypedRows;
 
 /// The most that two recorded dates differ by if they are the same on a clock: offsets go up to a day.
 const FARTHEST: i64 = 2 * 24 * 60 * 60 * 1_000_000;
@@ -39,14 +40,14 @@ pub(super) struct Copies {
 
 impl Copies {
     /// The numbers of known articles, which come in the order of their cells, with their naive dates.
-    pub(super) fn of(&mut self, cells: &RecordBatch, dates: &[i64]) -> Result<Int32Array, ArrowError> {
-        let column = |name: &str| cells.column_by_name(name).expect("known articles have the column");
-        let texts = ["title", "link"].map(|name| column(name).clone());
+    pub(super) fn number_all(&mut self, cells: &RecordBatch, dates: &[i64]) -> Result<Int32Array, ArrowError> {
+        let cells = TypedRows(cells);
+        let texts = ["title", "link"].map(|name| cells.column(name).clone());
         let fields = texts.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let texts = RowConverter::new(fields)?.convert_columns(&texts)?;
-        let kept = column("date").as_primitive::<TimestampMicrosecondType>().values();
-        let copies = column("copy").as_primitive::<Int32Type>().values();
-        let tickers = column("ticker").as_dictionary::<Int32Type>();
+        let kept = cells.instants("date").values();
+        let copies = cells.whole("copy").values();
+        let tickers = cells.symbols("ticker");
         let names = tickers.values().as_string::<i32>();
         let number = |row: usize| {
             let ticker = names.value(tickers.keys().value(row) as usize);
@@ -55,7 +56,7 @@ impl Copies {
             }
             self.number((dates[row], texts.row(row).as_ref().into()), kept[row], copies[row])
         };
-        Ok((0..cells.num_rows()).map(number).collect())
+        Ok((0..kept.len()).map(number).collect())
     }
 
     fn number(&mut self, article: Article, kept: i64, copy: i32) -> i32 {
@@ -129,7 +130,7 @@ mod tests {
             ("copy", Arc::new(Int32Array::from(vec![0; rows.len()]))),
         ];
         let cells = RecordBatch::try_from_iter(columns).unwrap();
-        let numbers = |dates: &[i64]| Copies::default().of(&cells, dates).unwrap().values().to_vec();
+        let numbers = |dates: &[i64]| Copies::default().number_all(&cells, dates).unwrap().values().to_vec();
         assert_eq!(numbers(&[0; 7]), [0, 1, 0, 0, 2, 0, 1], "all have one date on the clock");
         assert_eq!(numbers(&[0, 0, 0, 0, 1, 0, 1]), [0, 1, 0, 0, 0, 0, 0], "the last of each has another");
     }

@@ -1,31 +1,37 @@
 //! External sort: sorted runs are merged, and spilled to files when there are many.
 
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, Int8Array, RecordBatch, StringArray};
 use arrow::compute::interleave_record_batch;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{DataType, Field, Int8Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 use arrow::row::{RowConverter, Rows, SortField};
 
-use super::codes::Codes;
 use super::join_failed;
+use crate::columns;
 use crate::disk::file::{self, FileError};
 use crate::disk::remove;
 use crate::error::Result;
 use crate::plan::{Column, DatasetPlan};
 use crate::process::cancel::{self, CancellationToken};
+use crate::process::trace::work;
 
 /// Rows to read per run, and to deliver, at a time.
 const ROWS_AT_ONCE: usize = 1 << 13;
 
-/// Sorted runs of rows waiting to be merged.
+/// Sorted runs of rows waiting to be merged, unless they come in order.
 pub(super) struct ExternalSort<'a> {
     plan: &'a DatasetPlan,
+    is_in_order: bool,
     /// Folder to spill to.
     scratch: PathBuf,
     stop: &'a CancellationToken,
@@ -38,13 +44,34 @@ pub(super) struct ExternalSort<'a> {
 }
 
 impl<'a> ExternalSort<'a> {
-    pub(super) fn new(plan: &'a DatasetPlan, scratch: PathBuf, stop: &'a CancellationToken) -> Result<Self> {
-        let (key, codes) = (SortKey::of(plan)?, Codes::of(&plan.schema));
-        Ok(Self { plan, scratch, stop, key, codes, held: Vec::new(), bytes: 0, files: Vec::new() })
+    pub(super) fn new(
+        plan: &'a DatasetPlan,
+        is_in_order: bool,
+        scratch: PathBuf,
+        stop: &'a CancellationToken,
+    ) -> Result<Self> {
+        let (key, codes) = (SortKey::new(plan)?, Codes::new(&plan.schema));
+        Ok(Self { plan, is_in_order, scratch, stop, key, codes, held: Vec::new(), bytes: 0, files: Vec::new() })
     }
 
-    /// Adds a run.
-    pub(super) fn add(&mut self, rows: &RecordBatch) -> Result<()> {
+    /// Adds a run, or delivers it if runs come in order.
+    pub(super) fn add(
+        &mut self,
+        rows: columns::Rows,
+        deliver: &mut impl FnMut(columns::Rows) -> Result<()>,
+    ) -> Result<()> {
+        cancel::check(self.stop)?;
+        match (rows.num_rows(), self.is_in_order) {
+            (0, _) => Ok(()),
+            (_, true) => {
+                let _work = work!("deliver rows");
+                deliver(rows)
+            }
+            (_, false) => self.hold(&rows.flat().map_err(join_failed)?),
+        }
+    }
+
+    fn hold(&mut self, rows: &RecordBatch) -> Result<()> {
         let rows = self.codes.encode(rows).map_err(join_failed)?;
         self.bytes += rows.get_array_memory_size();
         self.held.push(rows);
@@ -59,7 +86,7 @@ impl<'a> ExternalSort<'a> {
         }
         let path = self.scratch.join(format!("{}.arrow", self.files.len()));
         let failed = |error: ArrowError| FileError::encode(&path, error);
-        let mut out = FileWriter::try_new_buffered(file::create(&path)?, self.codes.schema()).map_err(failed)?;
+        let mut out = FileWriter::try_new_buffered(file::create(&path)?, &self.codes.schema).map_err(failed)?;
         self.merge(held.into_iter().map(SortedRun::Memory).collect(), |rows| {
             cancel::check(self.stop)?;
             out.write(&rows).map_err(failed)
@@ -70,7 +97,7 @@ impl<'a> ExternalSort<'a> {
     }
 
     /// Delivers all rows in order.
-    pub(super) fn finish(mut self, mut deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
+    pub(super) fn finish(mut self, deliver: &mut impl FnMut(columns::Rows) -> Result<()>) -> Result<()> {
         let mut runs = Vec::new();
         for path in &self.files {
             let reader = FileReader::try_new_buffered(file::open(path)?, None)
@@ -80,47 +107,38 @@ impl<'a> ExternalSort<'a> {
         runs.extend(std::mem::take(&mut self.held).into_iter().map(SortedRun::Memory));
         self.merge(runs, |rows| {
             cancel::check(self.stop)?;
-            deliver(self.codes.decode(&rows).map_err(join_failed)?)
+            deliver(self.codes.decode(&rows).map_err(join_failed)?.into())
         })
     }
 
     /// Merges runs. Of equal rows, which a dataset does not have, the earlier run comes first.
     fn merge(&self, runs: Vec<SortedRun>, mut deliver: impl FnMut(RecordBatch) -> Result<()>) -> Result<()> {
-        let keys = |rows: &RecordBatch| {
-            let names = self.codes.decode(rows).map_err(join_failed)?;
-            self.key.rows(&names)
-        };
-        let mut heads = Vec::with_capacity(runs.len());
-        for mut run in runs {
+        let mut out = Output { batches: Vec::new(), places: Vec::new(), taken: vec![None; runs.len()] };
+        let mut heads = BinaryHeap::with_capacity(runs.len());
+        for (number, mut run) in runs.into_iter().enumerate() {
             if let Some(rows) = run.next()? {
-                heads.push(RunHead { run, keys: keys(&rows)?, rows, at: 0 });
+                heads.push(Box::new(RunHead { number, run, keys: self.keys(&rows)?, rows, at: 0 }));
             }
         }
-        // A min-heap of heads.
-        let mut heap: Vec<usize> = (0..heads.len()).collect();
-        heap.sort_by(|&one, &other| compare(&heads, one, other));
-        let mut out = Output { batches: Vec::new(), places: Vec::new(), taken: vec![None; heads.len()] };
-        while let Some(&least) = heap.first() {
-            let head = &mut heads[least];
-            out.take(least, head);
+        while let Some(mut head) = heads.peek_mut() {
+            out.take(&head);
             head.at += 1;
             if head.at == head.rows.num_rows() {
-                out.taken[least] = None;
+                out.taken[head.number] = None;
                 match head.run.next()? {
-                    Some(rows) => (head.keys, head.rows, head.at) = (keys(&rows)?, rows, 0),
-                    None => {
-                        let last = heap.len() - 1;
-                        heap.swap(0, last);
-                        heap.pop();
-                    }
+                    Some(rows) => (head.keys, head.rows, head.at) = (self.keys(&rows)?, rows, 0),
+                    None => _ = PeekMut::pop(head),
                 }
             }
-            sink(&heads, &mut heap);
             if out.places.len() == ROWS_AT_ONCE {
                 deliver(out.flush()?)?;
             }
         }
         if out.places.is_empty() { Ok(()) } else { deliver(out.flush()?) }
+    }
+
+    fn keys(&self, rows: &RecordBatch) -> Result<Rows> {
+        self.key.rows(&self.codes.decode(rows).map_err(join_failed)?)
     }
 }
 
@@ -155,49 +173,52 @@ impl SortedRun {
     }
 }
 
-/// The current rows of a run.
+/// The current rows of a run. The head with the least row is the greatest, since a heap has the greatest first.
 struct RunHead {
+    number: usize,
     run: SortedRun,
     rows: RecordBatch,
     keys: Rows,
     at: usize,
 }
 
-fn compare(heads: &[RunHead], one: usize, other: usize) -> std::cmp::Ordering {
-    let row = |head: usize| heads[head].keys.row(heads[head].at);
-    row(one).cmp(&row(other)).then(one.cmp(&other))
-}
-
-/// Restores the heap after its first element changed.
-fn sink(heads: &[RunHead], heap: &mut [usize]) {
-    let mut parent = 0;
-    loop {
-        let children = [2 * parent + 1, 2 * parent + 2].into_iter().filter(|&child| child < heap.len());
-        let Some(least) = children.min_by(|&one, &other| compare(heads, heap[one], heap[other])) else { return };
-        if compare(heads, heap[parent], heap[least]).is_le() {
-            return;
-        }
-        heap.swap(parent, least);
-        parent = least;
+impl Ord for RunHead {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_row = other.keys.row(other.at).cmp(&self.keys.row(self.at));
+        by_row.then(other.number.cmp(&self.number))
     }
 }
+
+impl PartialOrd for RunHead {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for RunHead {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for RunHead {}
 
 /// Rows taken but not yet delivered.
 struct Output {
     batches: Vec<RecordBatch>,
     /// The batch and row of each.
     places: Vec<(usize, usize)>,
-    /// The index of each head's rows among the batches.
+    /// The index of each run's current rows among the batches.
     taken: Vec<Option<usize>>,
 }
 
 impl Output {
-    fn take(&mut self, head: usize, of: &RunHead) {
-        let batch = *self.taken[head].get_or_insert_with(|| {
-            self.batches.push(of.rows.clone());
+    fn take(&mut self, head: &RunHead) {
+        let batch = *self.taken[head.number].get_or_insert_with(|| {
+            self.batches.push(head.rows.clone());
             self.batches.len() - 1
         });
-        self.places.push((batch, of.at));
+        self.places.push((batch, head.at));
     }
 
     fn flush(&mut self) -> Result<RecordBatch> {
@@ -217,7 +238,7 @@ struct SortKey {
 }
 
 impl SortKey {
-    fn of(plan: &DatasetPlan) -> Result<Self> {
+    fn new(plan: &DatasetPlan) -> Result<Self> {
         let index = |column: &Column| plan.schema.index_of(column.name());
         let columns = plan.sort.iter().map(index).collect::<Result<Vec<_>, _>>();
         let key = columns.and_then(|columns| {
@@ -229,9 +250,81 @@ impl SortKey {
     }
 
     fn rows(&self, rows: &RecordBatch) -> Result<Rows> {
-        let columns: Vec<_> = self.columns.iter().map(|&index| std::sync::Arc::clone(rows.column(index))).collect();
+        let columns: Vec<_> = self.columns.iter().map(|&index| Arc::clone(rows.column(index))).collect();
         self.converter.convert_columns(&columns).map_err(join_failed)
     }
+}
+
+/// The names that the codes of a dataset's rows refer to.
+///
+/// Each batch brings a dictionary of its own, merging batches makes yet other ones, and an Arrow file has one dictionary
+/// for all its rows. Codes refer to one list of names per column instead, so rows are merged and spilled without
+/// dictionaries, and delivered with the same one.
+#[derive(Debug)]
+struct Codes {
+    schema_of_names: SchemaRef,
+    schema: SchemaRef,
+    /// The names of each column of a closed set, in the order in which batches brought them.
+    names: Vec<(usize, ArrayRef)>,
+}
+
+impl Codes {
+    /// Of rows with a schema, before any of them.
+    fn new(schema: &SchemaRef) -> Self {
+        let is_choice = |field: &Field| matches!(field.data_type(), DataType::Dictionary(..));
+        let coded = |field: &Arc<Field>| match is_choice(field) {
+            true => Arc::new(Field::new(field.name(), DataType::Int8, field.is_nullable())),
+            false => Arc::clone(field),
+        };
+        let none: ArrayRef = Arc::new(StringArray::new_null(0));
+        let choices = schema.fields().iter().enumerate().filter(|(_, field)| is_choice(field));
+        Self {
+            schema_of_names: Arc::clone(schema),
+            schema: Arc::new(Schema::new(schema.fields().iter().map(coded).collect::<Vec<_>>())),
+            names: choices.map(|(index, _)| (index, Arc::clone(&none))).collect(),
+        }
+    }
+
+    /// Rows with codes, of rows with names.
+    fn encode(&mut self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let mut columns = rows.columns().to_vec();
+        for (index, names) in &mut self.names {
+            let column = columns[*index].as_dictionary::<Int8Type>();
+            let codes = codes(names, column.values().as_string())?;
+            let is_same = (0..).zip(&codes).all(|(key, code)| key == *code);
+            let code = |key: i8| codes[key as usize];
+            columns[*index] = Arc::new(if is_same { column.keys().clone() } else { column.keys().unary(code) });
+        }
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+    }
+
+    /// Rows with names, of rows with codes.
+    fn decode(&self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let mut columns = rows.columns().to_vec();
+        for (index, names) in &self.names {
+            let codes: &Int8Array = columns[*index].as_primitive();
+            columns[*index] = Arc::new(DictionaryArray::try_new(codes.clone(), Arc::clone(names))?);
+        }
+        RecordBatch::try_new(Arc::clone(&self.schema_of_names), columns)
+    }
+}
+
+/// The code of each name of a dictionary. Names that are new get the next ones.
+fn codes(names: &mut ArrayRef, dictionary: &StringArray) -> Result<Vec<i8>, ArrowError> {
+    let mut known: Vec<&str> = names.as_string::<i32>().iter().flatten().collect();
+    let before = known.len();
+    let mut codes = Vec::with_capacity(dictionary.len());
+    for name in dictionary.iter().flatten() {
+        let index = known.iter().position(|known| *known == name).unwrap_or_else(|| {
+            known.push(name);
+            known.len() - 1
+        });
+        codes.push(i8::try_from(index).map_err(|_| ArrowError::DictionaryKeyOverflowError)?);
+    }
+    if known.len() > before {
+        *names = Arc::new(StringArray::from(known));
+    }
+    Ok(codes)
 }
 
 #[cfg(test)]
@@ -245,7 +338,8 @@ mod tests {
     use arrow::datatypes::{DataType, Int8Type};
 
     use super::ExternalSort;
-    use crate::dataset::articles::sort;
+    use crate::columns;
+    use crate::dataset::unjoined::sort;
     use crate::definition::DefinitionFile;
     use crate::disk::file;
     use crate::plan::{DatasetPlan, Plan};
@@ -306,9 +400,9 @@ mod tests {
                 let plan = DatasetPlan { sort_memory, ..plan(column) };
                 let stop = CancellationToken::new();
                 let scratch = file::scratch(folder.path(), "20261120T213000Z-7f3a");
-                let mut sorting = ExternalSort::new(&plan, scratch.clone(), &stop).unwrap();
+                let mut sorting = ExternalSort::new(&plan, false, scratch.clone(), &stop).unwrap();
                 let batches = batches(&plan);
-                batches.iter().for_each(|batch| sorting.add(batch).unwrap());
+                batches.iter().for_each(|batch| sorting.hold(batch).unwrap());
                 let files = fs::read_dir(&scratch).map_or(0, Iterator::count);
                 match sort_memory {
                     0 => assert_eq!(files, batches.len(), "each batch is a file"),
@@ -316,11 +410,11 @@ mod tests {
                     _ => assert!((1..batches.len()).contains(&files), "{files} files"),
                 }
                 let mut delivered = Vec::new();
-                let push = |rows| {
-                    delivered.push(rows);
+                let mut push = |rows: columns::Rows| {
+                    delivered.push(rows.flat().unwrap());
                     Ok(())
                 };
-                sorting.finish(push).unwrap();
+                sorting.finish(&mut push).unwrap();
                 assert!(!scratch.exists(), "nothing is left");
 
                 let mut expected: Vec<Row> = batches.iter().flat_map(rows).collect();

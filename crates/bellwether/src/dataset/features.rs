@@ -9,9 +9,9 @@ use super::cutoff;
 use super::keys::NewsKey;
 use super::naive::{Day, day};
 use super::news::{self, Cutoff, Lists, NewsItem, SentimentRecord, TickerNews};
-use super::window::{DecaySums, WindowStatistics, known_articles, median};
+use super::statistics::Windows;
 use crate::error::Result;
-use crate::plan::{DatasetPlan, Days, Decay, Feature};
+use crate::plan::{DatasetPlan, Days, Feature, Statistic};
 use crate::tables::ArticleCounts;
 
 /// The features of some tickers and days.
@@ -24,19 +24,19 @@ pub(super) struct Features {
 }
 
 /// Computes the features of every key, and counts the articles; keys and news are sorted.
-pub(super) fn of(
+pub(super) fn compute(
     keys: &[NewsKey],
     articles: impl Iterator<Item = Result<Vec<NewsItem>>>,
     news: &TickerNews,
-    settings: Settings<'_>,
+    lists: &Lists<'_>,
 ) -> Result<(Features, ArticleCounts)> {
-    let Settings { plan, lists } = settings;
+    let plan = lists.plan;
     if plan.features.is_empty() {
         return Ok((Features { rows: keys.len(), columns: Vec::new() }, ArticleCounts::default()));
     }
     let cutoffs = keys.iter().map(|key| cutoff(key.day, plan)).collect();
     let keys_with_cutoffs = KeyCutoffs { list: keys, cutoffs, plan };
-    let mut table = FeatureTable::of(keys_with_cutoffs, news, lists, &plan.features);
+    let mut table = FeatureTable::new(keys_with_cutoffs, news, lists, &plan.features);
     let mut counts = ArticleCounts::default();
     for articles in articles {
         let articles = articles?;
@@ -52,13 +52,6 @@ pub(super) fn of(
     Ok((Features { rows: keys.len(), columns }, counts))
 }
 
-/// What determines which news a signal may use.
-#[derive(Clone, Copy)]
-pub(super) struct Settings<'a> {
-    pub(super) plan: &'a DatasetPlan,
-    pub(super) lists: &'a Lists<'a>,
-}
-
 /// The keys, and what each may know.
 struct KeyCutoffs<'a> {
     list: &'a [NewsKey],
@@ -69,7 +62,7 @@ struct KeyCutoffs<'a> {
 
 impl KeyCutoffs<'_> {
     fn iter(&self) -> impl Iterator<Item = (&NewsKey, Cutoff)> {
-        self.list.iter().zip(&self.cutoffs).map(|(key, day)| (key, Cutoff::of(key, *day, self.plan)))
+        self.list.iter().zip(&self.cutoffs).map(|(key, day)| (key, Cutoff::new(key, *day, self.plan)))
     }
 
     /// For each key, the index of its ticker's first article, and of the first that is too recent.
@@ -100,7 +93,7 @@ struct FeatureTable<'a> {
     keys: KeyCutoffs<'a>,
     news: &'a TickerNews,
     /// The windows of each length.
-    windows: Vec<WindowsOfLength>,
+    windows: Vec<Windows>,
     /// The day of the oldest article that was ever listed for each key, after which everything is known;
     /// [`Day::MIN`] if all of the past is, and none if nothing is.
     known_after: Vec<Option<Day>>,
@@ -110,73 +103,6 @@ struct FeatureTable<'a> {
     cut_off: HashSet<i32>,
     /// The last article known to each key.
     last: Vec<Option<LastArticle>>,
-}
-
-/// The windows of one length, one for each key.
-struct WindowsOfLength {
-    days: Days,
-    list: Vec<WindowStatistics>,
-    /// The medians; empty if no feature needs them.
-    medians: Vec<Median>,
-    /// The sums of each mean that decays, and its weights.
-    decays: Vec<(Decay, Vec<i64>, Vec<DecaySums>)>,
-}
-
-/// The median of a window. Its scores are held only while articles may follow.
-#[derive(Clone)]
-enum Median {
-    Pending(Vec<f64>),
-    Known(Option<f64>),
-}
-
-impl WindowsOfLength {
-    fn of(days: Days, features: &[Feature], count: usize) -> Self {
-        let has_median = features.contains(&Feature::Median(days));
-        let decay = |feature: &Feature| match feature {
-            Feature::Decay(decay) if decay.window == days => Some(*decay),
-            _ => None,
-        };
-        let sums = |decay: Decay| (decay, decay.weights(), vec![DecaySums::default(); count]);
-        Self {
-            days,
-            list: vec![WindowStatistics::default(); count],
-            medians: vec![Median::Pending(Vec::new()); if has_median { count } else { 0 }],
-            decays: features.iter().filter_map(decay).map(sums).collect(),
-        }
-    }
-
-    /// Adds articles to the window of a key.
-    fn add(&mut self, key: usize, articles: &[NewsItem], cut: Cutoff) {
-        self.list[key].add(articles, cut);
-        for (_, weights, sums) in &mut self.decays {
-            sums[key].add(articles, cut, weights);
-        }
-        if let Some(median) = self.medians.get_mut(key) {
-            median.add(known_articles(articles, cut).filter_map(|article| Some(article.score?.value)));
-        }
-    }
-
-    /// Gives up the scores of a window to which no more articles will be added.
-    fn close(&mut self, key: usize) {
-        if let Some(median) = self.medians.get_mut(key) {
-            *median = Median::Known(median.value());
-        }
-    }
-}
-
-impl Median {
-    fn add(&mut self, more: impl Iterator<Item = f64>) {
-        if let Self::Pending(scores) = self {
-            scores.extend(more);
-        }
-    }
-
-    fn value(&self) -> Option<f64> {
-        match self {
-            Self::Pending(scores) => median(&mut scores.clone()),
-            Self::Known(value) => *value,
-        }
-    }
 }
 
 /// What features use of the last article known to a key.
@@ -195,7 +121,7 @@ impl LastArticle {
 
 impl<'a> FeatureTable<'a> {
     /// Keys without any articles.
-    fn of(keys: KeyCutoffs<'a>, news: &'a TickerNews, lists: &Lists<'_>, features: &[Feature]) -> Self {
+    fn new(keys: KeyCutoffs<'a>, news: &'a TickerNews, lists: &Lists<'_>, features: &[Feature]) -> Self {
         let count = keys.list.len();
         let known_after = keys.iter().map(|(key, cut)| lists.tell(key.ticker, cut).then_some(Day::MIN)).collect();
         let are_cut_off = lists.are_cut_off();
@@ -210,7 +136,7 @@ impl<'a> FeatureTable<'a> {
         };
         for days in features.iter().filter_map(Feature::window) {
             if table.windows.iter().all(|known| known.days != days) {
-                table.windows.push(WindowsOfLength::of(days, features, count));
+                table.windows.push(Windows::new(days, features, count));
             }
         }
         table
@@ -234,10 +160,7 @@ impl<'a> FeatureTable<'a> {
                 while start < end && day(articles[start].date) <= cut.day.saturating_sub(days) {
                     start += 1;
                 }
-                windows.add(index, &articles[start.min(end)..end], cut);
-                if is_passed(key.ticker, cut.day) {
-                    windows.close(index);
-                }
+                windows.add(index, &articles[start.min(end)..end], cut, is_passed(key.ticker, cut.day));
             }
         }
         if self.are_cut_off {
@@ -280,20 +203,17 @@ impl<'a> FeatureTable<'a> {
     /// The column of a feature. For a field of historical sentiment, `field` is its number, counted from one.
     fn column(&self, feature: &Feature, field: usize) -> ArrayRef {
         match feature {
-            Feature::Count(days) => whole(self.window(*days).map(|window| Some(window?.articles))),
-            Feature::Mean(days) => reals(self.window(*days).map(|window| window?.mean())),
-            Feature::Min(days) => reals(self.window(*days).map(|window| window?.min())),
-            Feature::Max(days) => reals(self.window(*days).map(|window| window?.max())),
-            Feature::Std(days) => reals(self.window(*days).map(|window| window?.deviation())),
-            Feature::Sum(days) => reals(self.window(*days).map(|window| window?.sum())),
-            Feature::Median(days) => {
-                let medians = self.of_length(*days).medians.iter();
-                reals(self.window(*days).zip(medians).map(|(window, median)| window.and(median.value())))
+            Feature::Window(Statistic::Count, days) => {
+                let windows = self.windows_of(*days);
+                whole(self.told(windows).map(|key| Some(windows.articles(key?))))
+            }
+            Feature::Window(statistic, days) => {
+                let windows = self.windows_of(*days);
+                reals(self.told(windows).map(|key| windows.statistic(*statistic, key?)))
             }
             Feature::Decay(decay) => {
-                let decays = &self.of_length(decay.window).decays;
-                let (.., sums) = decays.iter().find(|(known, ..)| known == decay).expect("the sums were computed");
-                reals(self.window(decay.window).zip(sums).map(|(window, sums)| sums.mean(window?)))
+                let windows = self.windows_of(decay.window);
+                reals(self.told(windows).map(|key| windows.decaying_mean(*decay, key?)))
             }
             Feature::LastScore => reals(self.last.iter().map(|last| last.and_then(|one| one.score))),
             Feature::LastDate => {
@@ -315,20 +235,19 @@ impl<'a> FeatureTable<'a> {
         }
     }
 
-    fn of_length(&self, days: Days) -> &WindowsOfLength {
+    fn windows_of(&self, days: Days) -> &Windows {
         let found = self.windows.iter().find(|known| known.days == days);
         found.expect("the windows of every feature were computed")
     }
 
-    /// The window of each key; none if the lists do not tell what was in it, or if it ends where it begins.
-    fn window(&self, days: Days) -> impl Iterator<Item = Option<&WindowStatistics>> {
-        self.of_length(days).list.iter().zip(self.keys.iter()).zip(&self.known_after).map(
-            move |((window, (_, cut)), after)| {
-                let day_before = cut.day.saturating_sub(days.count());
-                let can_hold = window.articles > 0 || cut.is_made_after(day_before);
-                (can_hold && day_before >= (*after)?).then_some(window)
-            },
-        )
+    /// Each key of a window; none if the lists do not tell what was in it, or if it ends where it begins.
+    fn told(&self, windows: &Windows) -> impl Iterator<Item = Option<usize>> {
+        let days = windows.days.count();
+        self.keys.iter().zip(&self.known_after).enumerate().map(move |(key, ((_, cut), after))| {
+            let day_before = cut.day.saturating_sub(days);
+            let can_hold = windows.articles(key) > 0 || cut.is_made_after(day_before);
+            (can_hold && day_before >= (*after)?).then_some(key)
+        })
     }
 
     /// For each key, the latest known record whose day is not after the cutoff.
@@ -362,12 +281,12 @@ fn whole(values: impl Iterator<Item = Option<i32>>) -> ArrayRef {
 mod tests {
     use std::collections::HashSet;
 
-    use super::{FeatureTable, KeyCutoffs, WindowsOfLength};
+    use super::{FeatureTable, KeyCutoffs, Windows};
     use crate::dataset::keys::{Limit, NewsKey};
     use crate::dataset::naive::{Day, day};
     use crate::dataset::news::{NewsItem, TickerNews};
     use crate::definition::DefinitionFile;
-    use crate::plan::{Days, Decay, Feature, Plan};
+    use crate::plan::{Days, Decay, Feature, Plan, Statistic};
     use crate::time::MICROS_PER_DAY;
 
     /// Whether an article is among those of some days up to a cutoff.
@@ -379,13 +298,14 @@ mod tests {
     /// The features whose scores are not in a window's own sums.
     fn features(window: Days) -> Vec<Feature> {
         let decay = |half_life: u16| Feature::Decay(Decay { half_life: Days::new(half_life), window });
-        vec![Feature::Median(window), decay(1), decay(4)]
+        vec![Feature::Window(Statistic::Median, window), decay(1), decay(4)]
     }
 
     /// Compares means that decay with those of powers.
-    fn assert_decays(windows: &WindowsOfLength, index: usize, articles: &[NewsItem], of: (&NewsKey, Day)) {
+    fn assert_decays(windows: &Windows, index: usize, articles: &[NewsItem], of: (&NewsKey, Day)) {
         let (key, cutoff) = of;
-        for (Decay { half_life, window }, _, sums) in &windows.decays {
+        for decay in [1, 4].map(|days| Decay { half_life: Days::new(days), window: windows.days }) {
+            let Decay { half_life, window } = decay;
             let within = articles.iter().filter(|article| is_within(article, key, cutoff, window.count()));
             let weighed = within.map(|article| {
                 let age = f64::from(cutoff - day(article.date));
@@ -394,7 +314,7 @@ mod tests {
             });
             let [weights, sum] =
                 weighed.fold([0.0, 0.0], |[all, sum], (weight, score)| [all + weight, sum + weight * score]);
-            match sums[index].mean(&windows.list[index]) {
+            match windows.decaying_mean(decay, index) {
                 Some(mean) => assert!((mean - sum / weights).abs() < 1e-6, "{mean} {sum} {weights}"),
                 None => assert_eq!(weights, 0.0),
             }
@@ -415,7 +335,7 @@ mod tests {
                 .map(|index| {
                     let date = (random(20) as i64 - 5) * MICROS_PER_DAY + random(3) as i64;
                     // Each score tells its article.
-                    NewsItem::of_test(random(4) as i32, date, index as i32, Some(index as f64))
+                    NewsItem::always_known(random(4) as i32, date, index as i32, Some(index as f64))
                 })
                 .collect();
             articles.sort_by_key(|article| (article.ticker, article.order()));
@@ -430,7 +350,7 @@ mod tests {
             let mut table = FeatureTable {
                 keys: KeyCutoffs { list: &keys, cutoffs: cutoffs.clone(), plan: &plan },
                 news: &news,
-                windows: lengths.map(|days| WindowsOfLength::of(days, &features(days), keys.len())).into(),
+                windows: lengths.map(|days| Windows::new(days, &features(days), keys.len())).into(),
                 known_after: vec![Some(Day::MIN); keys.len()],
                 are_cut_off: true,
                 cut_off: HashSet::new(),
@@ -444,17 +364,22 @@ mod tests {
                     let days = windows.days;
                     let within = articles.iter().filter(|article| is_within(article, key, cutoff, days.count()));
                     let scores: Vec<f64> = within.filter_map(|article| Some(article.score?.value)).collect();
-                    let window = &windows.list[index];
+                    let of_window = |statistic| windows.statistic(statistic, index);
                     let least = scores.iter().copied().reduce(f64::min);
                     let most = scores.iter().copied().reduce(f64::max);
                     let expected = (scores.len() as i32, least, most);
-                    assert_eq!((window.articles, window.min(), window.max()), expected, "round {round}: {key:?}");
+                    let found = (windows.articles(index), of_window(Statistic::Min), of_window(Statistic::Max));
+                    assert_eq!(found, expected, "round {round}: {key:?}");
                     let mut sorted = scores.clone();
                     sorted.sort_by(f64::total_cmp);
                     let halves = sorted.len().checked_sub(1).map(|last| [sorted[last / 2], sorted[sorted.len() / 2]]);
                     let middle = halves.map(|[lower, upper]| (lower + upper) / 2.0);
-                    assert_eq!(windows.medians[index].value(), middle, "round {round}: {key:?}");
-                    assert_eq!(window.sum(), (!scores.is_empty()).then(|| scores.iter().sum()), "round {round}");
+                    assert_eq!(of_window(Statistic::Median), middle, "round {round}: {key:?}");
+                    assert_eq!(
+                        of_window(Statistic::Sum),
+                        (!scores.is_empty()).then(|| scores.iter().sum()),
+                        "round {round}"
+                    );
                     assert_decays(windows, index, &articles, (key, cutoff));
                 }
                 let mut known = articles.iter().filter(|article| is_within(article, key, cutoff, 1_000));

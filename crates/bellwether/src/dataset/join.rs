@@ -1,22 +1,21 @@
-//! Orders the rows, each with the index of its features: aligned series by their positions, everything else by sorting.
+//! Puts the rows of a slab in order, each with the index of its features: aligned series by their positions, everything
+//! else by sorting.
+//!
+//! Tickers whose series all have the same dates are usual. Their rows need no sorting: by date, period and regime, the first
+//! row of each series comes first, then the second of each, and so on. All rows of a date share their features.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
+use std::ops::Range;
 
-use super::aligned_series::{self, AlignedSeries, Arrangement};
-use super::keys::CellKeys;
-use super::row_order::{RowOrder, order_bits, real};
-use super::slab_columns::{Numbers, SlabSignals};
+use arrow::array::{ArrayRef, AsArray, UInt32Array};
+use arrow::compute::take;
+use arrow::datatypes::Float64Type;
+use arrow::error::ArrowError;
+
+use super::keys::{CellKeys, Limit};
+use super::row_order::{RowOrder, real};
+use super::signals::SlabSignals;
 use crate::plan::{Column, DatasetPlan};
 use crate::time::MICROS_PER_DAY;
-
-/// The rows of a slab, in the order of the plan.
-pub(super) struct Joined {
-    /// Groups of rows with the same ticker, date and features.
-    pub(super) segments: Vec<Segment>,
-    /// The columns with a value per row.
-    pub(super) own: Vec<(Column, Numbers)>,
-}
 
 /// Consecutive rows of one ticker and date.
 #[derive(Clone, Copy, Debug)]
@@ -29,54 +28,52 @@ pub(super) struct Segment {
     pub(super) rows: usize,
 }
 
-/// Puts the rows of a slab in order, each with the index of its features.
+/// The rows of a slab in the order of the plan: groups with the same ticker, date and features, and the columns with a value
+/// per row.
 pub(super) fn join(
     signals: SlabSignals,
     arrangement: &Arrangement,
     cells: &[i64],
     keyed: &CellKeys,
     plan: &DatasetPlan,
-) -> Joined {
-    let of_cells = &keyed.of_cells;
-    let segment = |row: usize, index: u32, rows: usize| {
-        let (ticker, date) = (signals.tickers[row], signals.dates[row]);
-        Segment { ticker, date, index, rows }
-    };
-    match arrangement {
+) -> Result<(Vec<Segment>, Vec<(Column, ArrayRef)>), ArrowError> {
+    let mut segments: Vec<Segment> = Vec::new();
+    let order = match arrangement {
         Arrangement::Aligned(aligned) => {
-            let dates = aligned_series::dates(aligned).zip(of_cells);
-            let segments = dates.map(|((row, rows), &index)| segment(row, index, rows)).collect();
-            let ordered = |(column, values)| (column, in_order(values, aligned));
-            Joined { segments, own: columns(signals).into_iter().map(ordered).collect() }
+            segments.extend(dates(aligned).zip(&keyed.of_cells).map(|((row, rows), &index)| Segment {
+                ticker: signals.tickers[row],
+                date: signals.dates[row],
+                index,
+                rows,
+            }));
+            order_of_aligned(aligned)
         }
         Arrangement::Any => {
             let order = order(&signals, cells, keyed, plan);
-            let mut segments: Vec<Segment> = Vec::new();
             for row in order.iter().map(|&row| row as usize) {
-                let next = segment(row, of_cells[row], 1);
+                let (ticker, date, index) = (signals.tickers[row], signals.dates[row], keyed.of_cells[row]);
                 match segments.last_mut() {
-                    Some(last) if last.is_shared_by(&next) => last.rows += 1,
-                    _ => segments.push(next),
+                    Some(last) if (last.ticker, last.date, last.index) == (ticker, date, index) => last.rows += 1,
+                    _ => segments.push(Segment { ticker, date, index, rows: 1 }),
                 }
             }
-            let taken = |(column, values)| (column, take(values, &order));
-            Joined { segments, own: columns(signals).into_iter().map(taken).collect() }
+            Some(order)
+        }
+    };
+    let mut own = signals.own;
+    if let Some(order) = order.map(UInt32Array::from) {
+        for (_, values) in &mut own {
+            *values = take(values, &order, None)?;
         }
     }
-}
-
-impl Segment {
-    /// Whether another one, which follows it, says the same.
-    fn is_shared_by(&self, next: &Self) -> bool {
-        (self.ticker, self.date, self.index) == (next.ticker, next.date, next.index)
-    }
+    Ok((segments, own))
 }
 
 /// The rows in the order of the plan, given the cell of each and the index of its features.
 fn order(signals: &SlabSignals, cells: &[i64], keyed: &CellKeys, plan: &DatasetPlan) -> Vec<u32> {
-    let mut order = RowOrder::of(signals.dates.len());
+    let mut order = RowOrder::new(signals.dates.len());
     let mut columns = plan.sort.iter().rev().peekable();
-    while let Some(column) = columns.next() {
+    while let Some(&column) = columns.next() {
         match column {
             Column::Ticker => order.before(signals.tickers.iter().map(|&code| code as u64)),
             Column::Date => {
@@ -89,19 +86,14 @@ fn order(signals: &SlabSignals, cells: &[i64], keyed: &CellKeys, plan: &DatasetP
                     order.before(cells.iter().map(|&cell| cell as u32 as u64));
                 }
             }
-            Column::Period => order.before(signals.periods.iter().map(|&code| code as u64)),
-            Column::Regime => order.before(signals.regimes.iter().map(|&code| code as u64)),
-            Column::Signal => order.before(signals.signals.iter().map(|&code| code as u64)),
-            Column::Confidence => order.before(signals.confidences.iter().map(|&value| real(value))),
+            Column::Period | Column::Regime | Column::Signal => {
+                order.before(signals.codes(column).iter().map(|&code| code as u64));
+            }
             _ => {
-                let known = signals.lineage.iter().find(|(known, _)| known == column);
-                match known.map(|(_, numbers)| numbers) {
-                    Some(Numbers::Bytes(values)) => order.before(values.iter().map(|&value| value as u64)),
-                    Some(Numbers::Short(values)) => order.before(values.iter().map(|&value| value as u64)),
-                    Some(Numbers::Long(values)) => order.before(values.iter().map(|&value| order_bits(value))),
-                    Some(Numbers::Real(values)) => order.before(values.iter().map(|&value| real(value))),
-                    Some(Numbers::Names(values)) => order.before(ranks(values).into_iter()),
-                    None => {}
+                // Of the other columns, a dataset is sorted by its numbers alone.
+                let values = signals.column(column).and_then(|values| values.as_primitive_opt::<Float64Type>());
+                if let Some(values) = values {
+                    order.before(values.values().iter().map(|&value| real(value)));
                 }
             }
         }
@@ -109,46 +101,202 @@ fn order(signals: &SlabSignals, cells: &[i64], keyed: &CellKeys, plan: &DatasetP
     order.rows()
 }
 
-/// The columns that tell the signals of a ticker and a date apart.
-fn columns(signals: SlabSignals) -> Vec<(Column, Numbers)> {
-    let mut columns = vec![
-        (Column::Period, Numbers::Bytes(signals.periods)),
-        (Column::Regime, Numbers::Bytes(signals.regimes)),
-        (Column::Signal, Numbers::Bytes(signals.signals)),
-        (Column::Confidence, Numbers::Real(signals.confidences)),
-    ];
-    columns.extend(signals.lineage);
-    columns
+/// The series of one ticker, which have the same dates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct AlignedSeries {
+    /// First row of each series, by period and regime.
+    series: Vec<usize>,
+    /// Number of dates.
+    dates: usize,
 }
 
-/// The rank of each name among all.
-fn ranks(names: &[Option<Arc<str>>]) -> Vec<u64> {
-    let distinct: BTreeSet<&Option<Arc<str>>> = names.iter().collect();
-    let ranks: HashMap<&Option<Arc<str>>, u64> = distinct.into_iter().zip(0..).collect();
-    names.iter().map(|name| ranks[name]).collect()
+/// The columns that order aligned series; any further ones make no difference.
+const ORDER: [Column; 4] = [Column::Ticker, Column::Date, Column::Period, Column::Regime];
+
+/// The layout of signals.
+#[derive(Debug)]
+pub(super) enum Arrangement {
+    /// Aligned series, in order of their tickers.
+    Aligned(Vec<AlignedSeries>),
+    /// Anything else.
+    Any,
 }
 
-/// A column of aligned series, in order.
-fn in_order(values: Numbers, aligned: &[AlignedSeries]) -> Numbers {
-    match values {
-        Numbers::Bytes(values) => Numbers::Bytes(aligned_series::reorder(values, aligned)),
-        Numbers::Short(values) => Numbers::Short(aligned_series::reorder(values, aligned)),
-        Numbers::Long(values) => Numbers::Long(aligned_series::reorder(values, aligned)),
-        Numbers::Real(values) => Numbers::Real(aligned_series::reorder(values, aligned)),
-        Numbers::Names(values) => Numbers::Names(aligned_series::reorder(values, aligned)),
+impl Arrangement {
+    /// The layout of signals, given the columns to sort by.
+    pub(super) fn new(signals: &SlabSignals, sort: &[Column]) -> Self {
+        align(signals, sort).map_or(Self::Any, Self::Aligned)
+    }
+
+    /// The cells to compute features for, and the limits of each if there are any: one per date for aligned series,
+    /// otherwise one per row.
+    pub(super) fn cells(&self, signals: &SlabSignals) -> (Vec<i64>, Vec<Limit>) {
+        match self {
+            Self::Aligned(aligned) => {
+                let rows = dates(aligned).map(|(row, _)| row);
+                let limits = rows.clone().filter_map(|row| signals.limits.get(row).copied()).collect();
+                (rows.map(|row| signals.cell(row)).collect(), limits)
+            }
+            Self::Any => ((0..signals.dates.len()).map(|row| signals.cell(row)).collect(), signals.limits.clone()),
+        }
     }
 }
 
-/// The values of some rows, in their order.
-fn take(values: Numbers, rows: &[u32]) -> Numbers {
-    fn at<T: Clone>(values: &[T], rows: &[u32]) -> Vec<T> {
-        rows.iter().map(|&row| values[row as usize].clone()).collect()
+/// The aligned series of all tickers, if all series are aligned and to be sorted that way.
+fn align(signals: &SlabSignals, sort: &[Column]) -> Option<Vec<AlignedSeries>> {
+    if !sort.starts_with(&ORDER) {
+        return None;
     }
-    match values {
-        Numbers::Bytes(values) => Numbers::Bytes(at(&values, rows)),
-        Numbers::Short(values) => Numbers::Short(at(&values, rows)),
-        Numbers::Long(values) => Numbers::Long(at(&values, rows)),
-        Numbers::Real(values) => Numbers::Real(at(&values, rows)),
-        Numbers::Names(values) => Numbers::Names(at(&values, rows)),
+    let (periods, regimes) = (signals.codes(Column::Period), signals.codes(Column::Regime));
+    let mut aligned = Vec::new();
+    let (mut row, mut before) = (0, None);
+    while let Some(&ticker) = signals.tickers.get(row) {
+        // Two ranges of one ticker would be mixed.
+        if before >= Some(ticker) {
+            return None;
+        }
+        before = Some(ticker);
+        let rows = signals.tickers[row..].iter().take_while(|&&other| other == ticker).count();
+        aligned.push(align_ticker(signals, (periods, regimes), row..row + rows)?);
+        row += rows;
+    }
+    Some(aligned)
+}
+
+/// The series of one ticker, if they are aligned.
+fn align_ticker(
+    signals: &SlabSignals,
+    (periods, regimes): (&[i8], &[i8]),
+    rows: Range<usize>,
+) -> Option<AlignedSeries> {
+    let key = |row: usize| (periods[row], regimes[row]);
+    let first = key(rows.start);
+    let dates = rows.clone().take_while(|&row| key(row) == first).count();
+    let wanted = &signals.dates[rows.start..][..dates];
+    if !rows.len().is_multiple_of(dates) || !wanted.is_sorted_by(|one, next| one < next) {
+        return None;
+    }
+    let mut series: Vec<usize> = rows.clone().step_by(dates).collect();
+    let is_alike = |&start: &usize| {
+        let (period, regime) = key(start);
+        signals.dates[start..][..dates] == *wanted
+            // Signals of one date that know different news share no features.
+            && limits(signals, start..start + dates) == limits(signals, rows.start..rows.start + dates)
+            && periods[start..][..dates].iter().all(|&one| one == period)
+            && regimes[start..][..dates].iter().all(|&one| one == regime)
+    };
+    // The archive sorts periods by length, not as text.
+    series.sort_by_key(|&start| key(start));
+    let are_apart = series.is_sorted_by(|&one, &next| key(one) < key(next));
+    (are_apart && series.iter().all(is_alike)).then_some(AlignedSeries { series, dates })
+}
+
+/// The limits of some rows, if there are any.
+fn limits(signals: &SlabSignals, rows: Range<usize>) -> &[Limit] {
+    if signals.limits.is_empty() { &[] } else { &signals.limits[rows] }
+}
+
+/// The rows of aligned series in order; none if they are in order already.
+fn order_of_aligned(aligned: &[AlignedSeries]) -> Option<Vec<u32>> {
+    if aligned.iter().all(|of_ticker| of_ticker.series.len() == 1) {
+        return None;
+    }
+    let mut order = Vec::with_capacity(aligned.iter().map(|of_ticker| of_ticker.series.len() * of_ticker.dates).sum());
+    for AlignedSeries { series, dates } in aligned {
+        for date in 0..*dates {
+            order.extend(series.iter().map(|&start| (start + date) as u32));
+        }
+    }
+    Some(order)
+}
+
+/// One row of each date of each ticker, and the number of rows of that date.
+fn dates(aligned: &[AlignedSeries]) -> impl Iterator<Item = (usize, usize)> + Clone {
+    let dates_of = |of_ticker: &AlignedSeries| {
+        let (first, count) = (of_ticker.series[0], of_ticker.series.len());
+        (first..first + of_ticker.dates).map(move |row| (row, count))
+    };
+    aligned.iter().flat_map(dates_of)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int8Array;
+
+    use super::{AlignedSeries, ORDER, align, dates, order_of_aligned};
+    use crate::dataset::keys::Limit;
+    use crate::dataset::signals::SlabSignals;
+    use crate::plan::Column;
+    use crate::tables::choices;
+
+    fn signals(rows: &[(i32, i8, i8, i64)]) -> SlabSignals {
+        let names = ["a", "b", "c", "d", "e"];
+        let codes =
+            |code: fn(&(i32, i8, i8, i64)) -> i8| choices(Int8Array::from_iter_values(rows.iter().map(code)), names);
+        SlabSignals {
+            tickers: rows.iter().map(|row| row.0).collect(),
+            dates: rows.iter().map(|row| row.3).collect(),
+            limits: Vec::new(),
+            own: vec![(Column::Period, codes(|row| row.1)), (Column::Regime, codes(|row| row.2))],
+        }
+    }
+
+    #[test]
+    fn ordering_aligned_series_gives_the_same_order_as_sorting() {
+        let mut rows = Vec::new();
+        for (ticker, dates) in [(0, &[3, 5, 8][..]), (2, &[1]), (3, &[-4, -2, 0, 9])] {
+            for (period, regime) in [(4, 0), (1, 2), (1, 0)] {
+                rows.extend(dates.iter().map(|&date| (ticker, period, regime, date)));
+            }
+        }
+        let aligned = align(&signals(&rows), &ORDER).unwrap();
+        assert_eq!(aligned[1], AlignedSeries { series: vec![11, 10, 9], dates: 1 });
+        let mut expected: Vec<u32> = (0..rows.len() as u32).collect();
+        expected.sort_by_key(|&row| {
+            let (ticker, period, regime, date) = rows[row as usize];
+            (ticker, date, period, regime)
+        });
+        assert_eq!(order_of_aligned(&aligned), Some(expected));
+        let found: Vec<_> = dates(&aligned).map(|(row, count)| (rows[row].0, rows[row].3, count)).collect();
+        assert_eq!(found.len(), 8);
+        assert_eq!((found[0], found[3], found[7]), ((0, 3, 3), (2, 1, 3), (3, 9, 3)));
+    }
+
+    #[test]
+    fn unaligned_series_are_left_to_the_general_sort() {
+        let whole = [(0, 0, 0, 1), (0, 0, 0, 2), (0, 1, 0, 1), (0, 1, 0, 2)];
+        assert!(align(&signals(&whole), &ORDER).is_some());
+        assert!(align(&signals(&whole), &[Column::Date, Column::Ticker]).is_none());
+        assert_eq!(align(&signals(&[]), &ORDER), Some(Vec::new()));
+        // A date is missing at the end or within, the dates are others, they go backwards or stand still, a series comes
+        // twice or in two parts, or tickers come in another order or twice.
+        for rows in [
+            &whole[..3],
+            &[whole[0], whole[1], whole[3]],
+            &[whole[0], whole[2], whole[3]],
+            &[whole[0], whole[1], (0, 1, 0, 1), (0, 1, 0, 3)],
+            &[whole[1], whole[0]],
+            &[whole[0], whole[0]],
+            &[whole[0], whole[1], whole[0], whole[1]],
+            &[whole[0], whole[2], whole[3], whole[1]],
+            &[(1, 0, 0, 1), (0, 0, 0, 1)],
+            &[(0, 0, 0, 1), (1, 0, 0, 1), (0, 1, 0, 1)],
+        ] {
+            assert_eq!(align(&signals(rows), &ORDER), None, "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn series_whose_signals_of_one_date_know_different_news_are_not_aligned() {
+        let mut signals =
+            signals(&[(0, 0, 0, 1), (0, 0, 0, 2), (0, 1, 0, 1), (0, 1, 0, 2), (0, 2, 0, 1), (0, 2, 0, 2)]);
+        let limit = |seen_by: i64| Limit { seen_by, ..Limit::NONE };
+        signals.limits = [7, 8, 7, 8, 7, 8].map(limit).into();
+        assert!(align(&signals, &ORDER).is_some(), "each date has one limit");
+        for other in 2..6 {
+            signals.limits = [7, 8, 7, 8, 7, 8].map(limit).into();
+            signals.limits[other] = limit(9);
+            assert!(align(&signals, &ORDER).is_none(), "{other}");
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! Keys of feature rows: a ticker and a day, and if days alone do not decide, the limits of what is known.
 
-use super::naive::Day;
-use super::naive::Moment;
+use super::naive::{Day, Moment};
 
 /// Up to when a signal uses what became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,19 +39,19 @@ pub(super) struct CellKeys {
 impl CellKeys {
     /// The keys of cells for which days alone decide.
     pub(super) fn of_days(cells: &[i64]) -> Self {
-        let key = |cell| of_cell(cell, Limit::NONE);
         if cells.is_sorted_by(|one, next| one < next) {
-            let keys = cells.iter().copied().map(key).collect();
+            let keys = cells.iter().map(|&cell| key(cell, Limit::NONE)).collect();
             return Self { keys, of_cells: (0..cells.len() as u32).collect(), are_of_days: true };
         }
         let distinct = distinct(cells);
         let of_cells = places(cells, &distinct);
-        Self { keys: distinct.into_iter().map(key).collect(), of_cells, are_of_days: true }
+        let keys = distinct.into_iter().map(|cell| key(cell, Limit::NONE)).collect();
+        Self { keys, of_cells, are_of_days: true }
     }
 
     /// The keys of cells with limits.
     pub(super) fn with_limits(cells: &[i64], limits: &[Limit]) -> Self {
-        let of_cells: Vec<NewsKey> = cells.iter().zip(limits).map(|(&cell, &limit)| of_cell(cell, limit)).collect();
+        let of_cells: Vec<NewsKey> = cells.iter().zip(limits).map(|(&cell, &limit)| key(cell, limit)).collect();
         let mut keys = of_cells.clone();
         keys.sort_unstable();
         keys.dedup();
@@ -62,7 +61,7 @@ impl CellKeys {
     }
 }
 
-fn of_cell(cell: i64, limit: Limit) -> NewsKey {
+fn key(cell: i64, limit: Limit) -> NewsKey {
     NewsKey { ticker: (cell >> 32) as i32, day: cell as u32 as i32 ^ i32::MIN, limit }
 }
 
@@ -117,7 +116,7 @@ mod tests {
 
     use super::{CellKeys, Limit};
     use crate::dataset::naive::{Day, Moment};
-    use crate::dataset::slab_columns::cell;
+    use crate::dataset::signals::cell;
 
     /// The cells of some series, each in date order: a day may come twice, be left out, or lie before 1970.
     fn cells(random: &mut impl FnMut(u64) -> u64) -> Vec<(i32, Day)> {

@@ -4,10 +4,12 @@
 //! which everything in the row was known, and what was backfilled some sessions after its date. Sessions are those of the
 //! prices; without prices, those of the calendar.
 
-use super::live::UNKNOWN;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, TimestampMicrosecondArray};
+
 use super::naive::day;
-use super::slab_columns::{Numbers, TickerCodes};
-use crate::interface::Ticker;
+use super::signals::TickerCodes;
 use crate::plan::{Column, DatasetPlan, Labels};
 use crate::prices::horizon::{DatedEntries, Exits, first_after};
 use crate::prices::{Day, Prices};
@@ -34,12 +36,12 @@ pub(super) struct LabelledRows<'a> {
     /// From when on everything in them was known.
     pub(super) known: &'a [i64],
     /// Whether they were backfilled.
-    pub(super) backfilled: &'a [i8],
+    pub(super) backfilled: &'a [bool],
 }
 
 impl Labeller {
     /// What a plan asks for; none if it asks for nothing of it.
-    pub(super) fn of(prices: Option<Prices>, plan: &DatasetPlan) -> Option<Self> {
+    pub(super) fn new(prices: Option<Prices>, plan: &DatasetPlan) -> Option<Self> {
         if !plan.columns.contains(&Column::EntryAt) {
             return None;
         }
@@ -56,41 +58,41 @@ impl Labeller {
     }
 
     /// The columns of the labels.
-    pub(super) fn columns(&self, rows: LabelledRows<'_>, tickers: &TickerCodes) -> Vec<(Column, Numbers)> {
+    pub(super) fn columns(&self, rows: LabelledRows<'_>, tickers: &TickerCodes) -> Vec<(Column, ArrayRef)> {
         let LabelledRows { codes, dates, known, backfilled } = rows;
         let sessions = &self.sessions;
-        let at = |session: Option<&Day>| session.map_or(UNKNOWN, |day| i64::from(*day) * MICROS_PER_DAY);
+        let at = |session: usize| sessions.get(session).map(|day| i64::from(*day) * MICROS_PER_DAY);
         let entry = |row: usize| {
             let day = day(dates[row]);
             // Of a signal before the first session nobody knows what it could have been entered at.
             if day < sessions[0] {
                 return sessions.len();
             }
-            if backfilled[row] != 0 {
+            if backfilled[row] {
                 return self.entries.entry(day);
             }
             let known = Day::try_from(known[row].div_euclid(MICROS_PER_DAY)).unwrap_or(Day::MAX);
             first_after(sessions, known.max(day - Day::from(self.labels.lag == 0)))
         };
         let entries: Vec<usize> = (0..codes.len()).map(entry).collect();
-        let mut columns =
-            vec![(Column::EntryAt, Numbers::Long(entries.iter().map(|entry| at(sessions.get(*entry))).collect()))];
+        let entered: TimestampMicrosecondArray = entries.iter().map(|&entry| at(entry)).collect();
+        let mut columns: Vec<(Column, ArrayRef)> = vec![(Column::EntryAt, Arc::new(entered))];
         let Some((prices, exits)) = &self.prices else { return columns };
-        let parsed: Vec<Option<Ticker>> = tickers.names().iter().map(|name| name.parse().ok()).collect();
-        let priced: Vec<_> = parsed.iter().map(|ticker| Some(prices.of_ticker(ticker.as_ref()?))).collect();
+        let codes_of_all = 0..tickers.names().len() as i32;
+        let priced: Vec<_> = codes_of_all.map(|code| Some(prices.of_ticker(tickers.ticker(code)?))).collect();
         for &horizon in &self.labels.horizons {
-            let (mut ends, mut returns) = (Vec::with_capacity(codes.len()), Vec::with_capacity(codes.len()));
+            let (mut ends, mut returns): (Vec<Option<i64>>, Vec<Option<f64>>) = Default::default();
             for (row, &entry) in entries.iter().enumerate() {
                 let day = day(dates[row]);
                 let exit = exits.exit(horizon, entry);
                 let number = priced[codes[row] as usize].and_then(|prices| prices.number(day));
                 let held = number.zip(exit).filter(|_| !prices.lack(day, entry));
                 let held = held.and_then(|(number, exit)| exits.held(prices, number, entry, exit));
-                ends.push(at(held.map(|(_, end)| end).or(exit).and_then(|end| sessions.get(end))));
-                returns.push(held.map_or(f64::NAN, |(value, _)| value));
+                ends.push(held.map(|(_, end)| end).or(exit).and_then(at));
+                returns.push(held.map(|(value, _)| value).filter(|value| !value.is_nan()));
             }
-            columns.push((Column::ExitAt(horizon), Numbers::Long(ends)));
-            columns.push((Column::Return(horizon), Numbers::Real(returns)));
+            columns.push((Column::ExitAt(horizon), Arc::new(TimestampMicrosecondArray::from(ends))));
+            columns.push((Column::Return(horizon), Arc::new(Float64Array::from(returns))));
         }
         columns
     }

@@ -1,25 +1,21 @@
 //! Builds the rows of a dataset from a view of the archive: news features, joined to signals, sorted.
 //!
-//! A slab of whole tickers goes through four steps. `slab_columns` turns its names into numbers and its dates into
-//! naive ones (by `naive`). `features` computes what is known of the news for each of the `keys`, which are tickers and
-//! dates that have signals. `join` puts the rows in order: directly if all series of a ticker have the same dates
-//! (`aligned_series`), otherwise by sorting (`row_order`). `assemble` makes the declared columns, in which the signals
-//! of a ticker and a date share their values. Slabs are read in order, and joined several at once, each on one thread,
-//! while earlier ones are delivered.
+//! A slab of whole tickers goes through four steps. `signals` turns its names into numbers and its dates into naive ones
+//! (by `naive`). `features` computes what is known of the news for each of the `keys`, which are tickers and dates that have
+//! signals. `join` puts the rows in order: directly if all series of a ticker have the same dates, otherwise by sorting
+//! (`row_order`). `assemble` makes the declared columns, in which the signals of a ticker and a date share their values.
+//! Slabs are read in order, and joined several at once, each on one thread, while earlier ones are delivered.
 //!
 //! A signal of date D uses articles dated D minus the lag and earlier, never later ones: there is no nearest and no
 //! forward join. One rule determines both dates, and if both instants are known an article is never later than the
 //! signal that uses it (see `naive` for the full rule). The values of a window depend only on the articles in it, not
-//! on their order (`window`), so they do not depend on threads or on the rest of the archive. A filter selects rows and
+//! on their order (`statistics`), so they do not depend on threads or on the rest of the archive. A filter selects rows and
 //! never changes them.
 //!
-//! A dataset of news has no signals: `articles` makes its rows. One of all vintages has a row for each value that a signal had,
-//! and nothing is joined to it: `observations` makes them.
+//! A dataset of news has no signals, and to one of all vintages, with a row for each value that a signal had, nothing is
+//! joined: `unjoined` makes their rows.
 
-mod aligned_series;
-mod articles;
 mod assemble;
-mod codes;
 mod copies;
 mod external_sort;
 mod features;
@@ -29,13 +25,11 @@ mod labels;
 mod live;
 mod naive;
 mod news;
-mod observations;
 mod row_order;
-mod score;
-mod series_names;
-mod slab_columns;
+mod signals;
+mod statistics;
+mod unjoined;
 mod wide;
-mod window;
 
 use std::collections::HashMap;
 use std::mem;
@@ -46,27 +40,24 @@ use crate::columns::Rows;
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::plan::{Column, DatasetPlan, DayCount};
 use crate::prices::Prices;
-use crate::process::cancel::{self, CancellationToken};
+use crate::process::cancel::CancellationToken;
 use crate::process::in_order::in_order;
 use crate::process::trace::work;
-use crate::tables::{ArticleCounts, Past, Slab};
+use crate::tables::{ArticleCounts, Past, Slab, TypedRows};
 
-use aligned_series::Arrangement;
-use assemble::KnownNames;
 use external_sort::ExternalSort;
+use join::Arrangement;
 use keys::{CellKeys, Limit};
 use labels::Labeller;
-
-use naive::{Day, Ends, Moment, Timing};
+use naive::{Day, Moment, Timing};
 use news::{Lists, TickerNews};
-use slab_columns::{SlabSignals, TickerCodes};
+use signals::{SlabSignals, TickerCodes};
 
-pub use articles::{Articles, articles};
 pub use naive::with_naive_dates;
-pub use observations::{Observations, observations};
 #[cfg(feature = "harness")]
 pub(crate) use row_order::RowOrder;
-pub use series_names::SeriesNames;
+pub use signals::SeriesNames;
+pub use unjoined::{Articles, Observations, articles, observations};
 pub use wide::Wide;
 
 /// The input of a dataset.
@@ -117,28 +108,20 @@ pub fn build<S: Iterator<Item = Result<Slab>>>(
     mut deliver: impl FnMut(Rows) -> Result<()>,
 ) -> Result<Counts> {
     let DatasetInput { slabs, names, past, prices, stop } = sources;
-    let labels = Labeller::of(prices, plan);
+    let labels = Labeller::new(prices, plan);
     let mut counts = Counts::default();
     let is_ticker_first = plan.sort.first() == Some(&Column::Ticker);
-    let mut sorting = ExternalSort::new(plan, scratch, stop)?;
+    let mut sorting = ExternalSort::new(plan, is_ticker_first, scratch, stop)?;
     let known = &SlabContext { names, past, labels };
     in_order(
         slabs,
-        |slab| of_slab(&slab, plan, known),
-        |(rows, of_slab)| {
-            cancel::check(stop)?;
-            counts += of_slab;
-            if rows.num_rows() == 0 {
-                Ok(())
-            } else if is_ticker_first {
-                let _work = work!("deliver rows");
-                deliver(rows)
-            } else {
-                sorting.add(&rows.flat().map_err(join_failed)?)
-            }
+        |slab| join_slab(&slab, plan, known),
+        |(rows, counted)| {
+            counts += counted;
+            sorting.add(rows, &mut deliver)
         },
     )?;
-    sorting.finish(|rows| deliver(rows.into()))?;
+    sorting.finish(&mut deliver)?;
     Ok(counts)
 }
 
@@ -155,44 +138,45 @@ struct SlabContext {
 ///
 /// If a slab cannot be read.
 pub fn count_live(slabs: impl Iterator<Item = Result<Slab>>, plan: &DatasetPlan) -> Result<u64> {
+    let known = SlabContext { names: SeriesNames::default(), past: None, labels: None };
     let mut live = 0;
     for slab in slabs {
-        live += SlabSignals::of(&slab?.signals, plan, (None, None), &mut TickerCodes::default()).1.seen_live;
+        let (slab, mut tickers) = (slab?, TickerCodes::default());
+        let read = SlabSignals::read(TypedRows(&slab.signals), plan, &known, &mut tickers);
+        live += read.map_err(join_failed)?.1.seen_live;
     }
     Ok(live)
 }
 
-fn of_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows, Counts)> {
-    let SlabContext { names, past, labels } = known;
-    let past = past.as_ref();
+fn join_slab(slab: &Slab, plan: &DatasetPlan, known: &SlabContext) -> Result<(Rows, Counts)> {
     let _work = work!("join slab");
+    let past = known.past.as_ref();
     let mut tickers = TickerCodes::default();
-    let (mut signals, of_signals) = SlabSignals::of(&slab.signals, plan, (past, labels.as_ref()), &mut tickers);
-    let news = TickerNews::of(slab, plan, &mut tickers);
+    let read = SlabSignals::read(TypedRows(&slab.signals), plan, known, &mut tickers);
+    let (mut signals, of_signals) = read.map_err(join_failed)?;
+    let news = TickerNews::read(slab, plan, &mut tickers);
     limit(&mut signals, news.behind_minutes(slab, plan)?, plan);
-    let arrangement = Arrangement::of(&signals, &plan.sort);
+    let arrangement = Arrangement::new(&signals, &plan.sort);
     let (cells, limits) = arrangement.cells(&signals);
     let mut keyed = if limits.is_empty() { CellKeys::of_days(&cells) } else { CellKeys::with_limits(&cells, &limits) };
     let pieces = if news::has_articles(plan) { Some(slab.articles.pieces()?) } else { None };
-    let lists = &Lists::of(slab, plan, past, &tickers);
+    let lists = &Lists::new(slab, plan, past, &tickers);
     let articles =
         pieces.into_iter().flatten().map(|piece| Ok(news::read_articles(&piece?, plan, lists, &mut tickers)));
-    let (features, articles) =
-        features::of(&mem::take(&mut keyed.keys), articles, &news, features::Settings { plan, lists })?;
-    let counts = Counts { articles, ..of_signals };
-    let joined = join::join(signals, &arrangement, &cells, &keyed, plan);
-    let rows = assemble::rows(joined, &features, plan, KnownNames { tickers: &tickers, names, past });
-    Ok((rows.map_err(join_failed)?, counts))
+    let (features, articles) = features::compute(&mem::take(&mut keyed.keys), articles, &news, lists)?;
+    let joined = join::join(signals, &arrangement, &cells, &keyed, plan).map_err(join_failed)?;
+    let rows = assemble::rows(joined, &features, plan, &tickers, past).map_err(join_failed)?;
+    Ok((rows, Counts { articles, ..of_signals }))
 }
 
 /// Clears the moments at which signals were made that know all news up to their cutoff, as nearly all do.
 fn limit(signals: &mut SlabSignals, behind_minutes: i64, plan: &DatasetPlan) {
-    let (timing, mut is_limited) = (Timing::of(plan), false);
-    let mut ends: HashMap<Day, Ends> = HashMap::new();
+    let (timing, mut is_limited) = (Timing::new(plan), false);
+    let mut ends: HashMap<Day, Moment> = HashMap::new();
     for (limit, &date) in signals.limits.iter_mut().zip(&signals.dates) {
         let day = naive::day(date);
-        let ends = ends.entry(day).or_insert_with(|| timing.end_of(cutoff(day, plan), behind_minutes));
-        if ends.are_known(limit.made) {
+        let end = ends.entry(day).or_insert_with(|| timing.end_of(cutoff(day, plan), behind_minutes));
+        if end.is_over_at(limit.made) {
             limit.made = Moment::END;
         }
         is_limited |= *limit != Limit::NONE;

@@ -20,13 +20,13 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Int16Array, RecordBatch, TimestampMicrosecondArray};
-use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
+use arrow::array::{Array, Int16Array, RecordBatch, TimestampMicrosecondArray};
 use arrow::error::ArrowError;
 use chrono::{DateTime, NaiveDate};
 
 use crate::definition::clock_instants;
 use crate::plan::{DatasetPlan, NaiveRule, TimeOfDay, Zone};
+use crate::tables::TypedRows;
 use crate::time::MICROS_PER_DAY;
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
@@ -47,9 +47,6 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// Before everything.
-    const BEGINNING: Self = Self { face: i64::MIN, instant: Some(i64::MIN) };
-
     /// After everything.
     pub(super) const END: Self = Self { face: i64::MAX, instant: Some(i64::MAX) };
 
@@ -61,6 +58,11 @@ impl Moment {
         }
     }
 
+    /// Whether everything that ends with it is known to a signal made at another one: by the clock, and by the instant.
+    pub(super) fn is_over_at(self, made: Self) -> bool {
+        self.face <= made.face && self.is_by(made)
+    }
+
     /// The moment some microseconds later.
     fn after(self, delay: i64) -> Self {
         Self { face: self.face.saturating_add(delay), instant: self.instant.map(|at| at.saturating_add(delay)) }
@@ -69,16 +71,6 @@ impl Moment {
     /// The instant, or without one what the clock shows, taken for UTC.
     pub(super) fn instant(self) -> i64 {
         self.instant.unwrap_or(self.face)
-    }
-
-    /// The sort key of moments: instants if known.
-    pub(super) fn order(self) -> i64 {
-        self.instant.unwrap_or(self.face)
-    }
-
-    /// Whether it is at or after an observation.
-    pub(super) fn has_seen(self, observed: i64) -> bool {
-        observed <= self.instant.unwrap_or(self.face)
     }
 }
 
@@ -90,16 +82,14 @@ impl Moment {
 pub fn with_naive_dates(cells: &RecordBatch, rule: NaiveRule) -> Result<RecordBatch, ArrowError> {
     let (index, _) = cells.schema_ref().column_with_name("date").expect("the cells have dates");
     let mut columns = cells.columns().to_vec();
-    let naive: ArrayRef = Arc::new(TimestampMicrosecondArray::from(dates_of(cells, rule)));
-    columns[index] = naive;
+    columns[index] = Arc::new(TimestampMicrosecondArray::from(dates_of(cells, rule)));
     RecordBatch::try_new(cells.schema(), columns)
 }
 
 /// The naive dates of known cells.
 pub(super) fn dates_of(cells: &RecordBatch, rule: NaiveRule) -> Vec<i64> {
-    let column = |name: &str| cells.column_by_name(name).expect("the cells have dates");
-    let offsets = column("utc_offset_minutes").as_primitive::<Int16Type>();
-    dates(column("date").as_primitive::<TimestampMicrosecondType>(), offsets, rule)
+    let cells = TypedRows(cells);
+    dates(cells.instants("date"), cells.offsets(), rule)
 }
 
 /// Naive dates by a rule, in microseconds since 1970.
@@ -120,7 +110,7 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    pub(super) fn of(plan: &DatasetPlan) -> Self {
+    pub(super) fn new(plan: &DatasetPlan) -> Self {
         let delay = i64::try_from(plan.news_delay.as_micros()).unwrap_or(i64::MAX);
         Self { rule: plan.dates, made_at: plan.made_at, delay }
     }
@@ -157,17 +147,17 @@ impl Timing {
     }
 
     /// When everything up to and including a day is known, if no offset as written is behind UTC by more than some minutes.
-    pub(super) fn end_of(self, day: Day, behind_minutes: i64) -> Ends {
+    pub(super) fn end_of(self, day: Day, behind_minutes: i64) -> Moment {
         let Self { rule, delay, .. } = self;
         if day == Day::MIN {
-            return Ends(Moment::BEGINNING);
+            return Moment { face: i64::MIN, instant: Some(i64::MIN) };
         }
         let end = end_of(day, rule);
         let end = match rule {
             NaiveRule::Wall => Moment { instant: Some(end.face + behind_minutes * MICROS_PER_MINUTE), ..end },
             NaiveRule::Utc | NaiveRule::Zone(_) => end,
         };
-        Ends(end.after(delay))
+        end.after(delay)
     }
 }
 
@@ -186,17 +176,6 @@ fn at_time(day: Day, time: TimeOfDay, rule: NaiveRule) -> Moment {
 pub(super) fn end_of(day: Day, rule: NaiveRule) -> Moment {
     let face = (i64::from(day) + 1) * MICROS_PER_DAY;
     Moment { face, instant: instants(face, rule).map(|(_, last)| last) }
-}
-
-/// When everything up to and including a day is known.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ends(Moment);
-
-impl Ends {
-    /// Whether a signal made at a moment knows all of it.
-    pub(super) fn are_known(self, made: Moment) -> bool {
-        self.0.face <= made.face && self.0.is_by(made)
-    }
 }
 
 /// The first and last instant at which the clock of a rule shows a time; `None` if the rule has no clock. A time that
@@ -317,21 +296,19 @@ mod tests {
         let moment = |face: i64, instant: Option<i64>| Moment { face, instant };
         assert!(moment(9, Some(5)).is_by(moment(1, Some(5))) && !moment(1, Some(6)).is_by(moment(9, Some(5))));
         assert!(moment(5, Some(9)).is_by(moment(5, None)) && !moment(6, None).is_by(moment(5, Some(9))));
-        assert_eq!((moment(5, Some(9)).order(), moment(5, None).order()), (9, 5));
-        assert!(moment(5, Some(9)).has_seen(9) && !moment(5, Some(9)).has_seen(10));
-        assert!(moment(5, None).has_seen(5) && !moment(5, None).has_seen(6));
+        assert_eq!((moment(5, Some(9)).instant(), moment(5, None).instant()), (9, 5));
 
         let (date, minute) = (micros("2026-11-20 00:00:00"), 60_000_000);
         let midnight = date + 24 * 60 * minute;
         let by = |rule: &str| timing(rule.parse().unwrap()).end_of(day(date), 300);
         let late = midnight + 300 * minute;
         // As written, a date may be that many minutes behind.
-        assert!(by("wall").are_known(moment(midnight, Some(late))) && by("wall").are_known(moment(midnight, None)));
-        assert!(!by("wall").are_known(moment(midnight, Some(late - 1))));
-        assert!(!by("wall").are_known(moment(midnight - 1, Some(late))));
-        assert!(by("utc").are_known(moment(midnight, Some(midnight))));
-        assert!(!by("utc").are_known(moment(midnight, Some(midnight - 1))));
-        assert!(timing("wall".parse().unwrap()).end_of(Day::MIN, 300).are_known(moment(i64::MIN, Some(i64::MIN))));
+        assert!(by("wall").is_over_at(moment(midnight, Some(late))) && by("wall").is_over_at(moment(midnight, None)));
+        assert!(!by("wall").is_over_at(moment(midnight, Some(late - 1))));
+        assert!(!by("wall").is_over_at(moment(midnight - 1, Some(late))));
+        assert!(by("utc").is_over_at(moment(midnight, Some(midnight))));
+        assert!(!by("utc").is_over_at(moment(midnight, Some(midnight - 1))));
+        assert!(timing("wall".parse().unwrap()).end_of(Day::MIN, 300).is_over_at(moment(i64::MIN, Some(i64::MIN))));
         assert_eq!((day(-1), day(0), day(midnight - 1), day(midnight)), (-1, 0, day(date), day(date) + 1));
     }
     #[test]
@@ -359,7 +336,7 @@ mod tests {
             assert_eq!(whole_day.face, date + (24 * 60 + 15) * minute, "{rule}");
             let before = Moment { face: whole_day.face - 1, instant: whole_day.instant.map(|at| at - 1) };
             let end = timing.end_of(day(date), 0);
-            assert!(end.are_known(whole_day) && !end.are_known(before), "{rule}");
+            assert!(end.is_over_at(whole_day) && !end.is_over_at(before), "{rule}");
         }
     }
 }

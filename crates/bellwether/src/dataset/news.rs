@@ -4,20 +4,20 @@
 //! An article that an answer repeats exactly, with the same date, title, link and score, counts once in a window unless
 //! the plan keeps duplicates.
 
-use arrow::array::{Array, AsArray, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::{Array, RecordBatch, TimestampMicrosecondArray};
 use arrow::compute::min;
-use arrow::datatypes::{Float64Type, Int16Type, Int32Type, TimestampMicrosecondType};
+use arrow::datatypes::Int32Type;
 use serde_json::Value;
 
 use super::keys::NewsKey;
 use super::naive::{Day, Moment, Timing, day};
-use super::score::ExactScore;
-use super::slab_columns::{TickerCodes, column, decode};
+use super::signals::{TickerCodes, decode};
+use super::statistics::ExactScore;
 use crate::error::Result;
 use crate::interface::{Score, unsigned_zero};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
 use crate::tables::dates::{self, Date};
-use crate::tables::{ArticleCounts, Leniencies, Past, Slab, Watched};
+use crate::tables::{ArticleCounts, Leniencies, Past, Slab, TypedRows, Watched};
 
 /// What a key may know: nothing dated after its cutoff day, and nothing that became known after its limits.
 #[derive(Clone, Copy, Debug)]
@@ -30,14 +30,14 @@ pub(super) struct Cutoff {
 }
 
 impl Cutoff {
-    pub(super) fn of(key: &NewsKey, cutoff: Day, plan: &DatasetPlan) -> Self {
+    pub(super) fn new(key: &NewsKey, cutoff: Day, plan: &DatasetPlan) -> Self {
         let seen_by = if plan.is_as_lived() { key.limit.seen_by } else { i64::MAX };
-        Self { day: cutoff, made: key.limit.made, seen_by, timing: Timing::of(plan) }
+        Self { day: cutoff, made: key.limit.made, seen_by, timing: Timing::new(plan) }
     }
 
     /// Whether an observation was made by then.
     fn has_seen(self, Sighting { day, instant }: Sighting) -> bool {
-        let is_by_day = day == Day::MIN || (day <= self.day && self.made.has_seen(instant));
+        let is_by_day = day == Day::MIN || (day <= self.day && instant <= self.made.instant());
         is_by_day && instant <= self.seen_by
     }
 
@@ -64,7 +64,7 @@ impl Sighting {
     const ALWAYS: Self = Self { day: Day::MIN, instant: i64::MIN };
     const NEVER: Self = Self { day: Day::MAX, instant: i64::MAX };
 
-    fn of(instant: i64, plan: &DatasetPlan) -> Self {
+    fn new(instant: i64, plan: &DatasetPlan) -> Self {
         Self { day: day(plan.dates.face(instant, Some(0))), instant }
     }
 }
@@ -151,7 +151,7 @@ pub(super) struct TickerNews {
 }
 
 impl TickerNews {
-    pub(super) fn of(slab: &Slab, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Self {
+    pub(super) fn read(slab: &Slab, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Self {
         let mut news = Self::default();
         let fields: Vec<&str> = plan.features.iter().filter_map(field).collect();
         if plan.features.iter().any(is_of_summary) {
@@ -174,8 +174,7 @@ impl TickerNews {
         if has_articles(plan) {
             for piece in slab.articles.pieces()? {
                 let piece = piece?;
-                let offsets = column(&piece, "utc_offset_minutes").as_primitive::<Int16Type>();
-                least = least.min(min(offsets).unwrap_or_default());
+                least = least.min(min(TypedRows(&piece).offsets()).unwrap_or_default());
             }
         }
         Ok(-i64::from(least.min(0)))
@@ -214,21 +213,11 @@ struct ObservedSpans<'a> {
 }
 
 impl<'a> ObservedSpans<'a> {
-    fn of(rows: &'a RecordBatch) -> Self {
-        let instants = |name| column(rows, name).as_primitive::<TimestampMicrosecondType>();
-        Self { from: instants("seen_from").values(), until: instants("seen_until") }
+    fn new(rows: TypedRows<'a>) -> Self {
+        Self { from: rows.instants("seen_from").values(), until: rows.instants("seen_until") }
     }
 
-    /// From when to when a row is available.
-    fn availability(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
-        self.span(row, |instant| available(instant, plan))
-    }
-
-    /// From when to when a row was observed.
-    fn observation(&self, row: usize, plan: &DatasetPlan) -> ObservedSpan {
-        self.span(row, |instant| Sighting::of(instant, plan))
-    }
-
+    /// From when to when a row was observed, as far as it makes a difference.
     fn span(&self, row: usize, sighting: impl Fn(i64) -> Sighting) -> ObservedSpan {
         let until = if self.until.is_null(row) { Sighting::NEVER } else { sighting(self.until.value(row)) };
         ObservedSpan { from: sighting(self.from[row]), until }
@@ -238,7 +227,7 @@ impl<'a> ObservedSpans<'a> {
 /// An observation, as far as it makes a difference when news is available.
 fn available(instant: i64, plan: &DatasetPlan) -> Sighting {
     match plan.availability {
-        Availability::Observed => Sighting::of(instant, plan),
+        Availability::Observed => Sighting::new(instant, plan),
         Availability::Dated if plan.is_as_lived() => Sighting { instant, ..Sighting::ALWAYS },
         Availability::Dated => Sighting::ALWAYS,
     }
@@ -246,7 +235,7 @@ fn available(instant: i64, plan: &DatasetPlan) -> Sighting {
 
 /// The lists of articles of the tickers.
 pub(super) struct Lists<'a> {
-    plan: &'a DatasetPlan,
+    pub(super) plan: &'a DatasetPlan,
     /// By ticker code; none if no list is known.
     watched: Vec<Option<WatchedList<'a>>>,
     /// The answers of all runs, if a signal knows only those by its own run.
@@ -260,7 +249,7 @@ struct WatchedList<'a> {
 }
 
 impl<'a> Lists<'a> {
-    pub(super) fn of(slab: &Slab, plan: &'a DatasetPlan, past: Option<&'a Past>, tickers: &TickerCodes) -> Self {
+    pub(super) fn new(slab: &Slab, plan: &'a DatasetPlan, past: Option<&'a Past>, tickers: &TickerCodes) -> Self {
         let past = past.filter(|_| plan.is_as_lived());
         let watched = |name: &String| {
             let ticker = name.parse().ok()?;
@@ -288,7 +277,7 @@ impl<'a> Lists<'a> {
             None => Some(list.all),
         };
         watched.is_some_and(|Watched { from, until }| {
-            let is_told = until.is_none_or(|until| cut.day < Sighting::of(until, self.plan).day);
+            let is_told = until.is_none_or(|until| cut.day < Sighting::new(until, self.plan).day);
             is_told && cut.has_seen(available(from, self.plan))
         })
     }
@@ -301,13 +290,11 @@ pub(super) fn read_articles(
     lists: &Lists<'_>,
     tickers: &mut TickerCodes,
 ) -> Vec<NewsItem> {
-    let codes = decode::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
-    let dates = column(rows, "date").as_primitive::<TimestampMicrosecondType>();
-    let offsets = column(rows, "utc_offset_minutes").as_primitive::<Int16Type>();
-    let places = column(rows, "place").as_primitive::<Int32Type>();
-    let repeats = column(rows, "repeats").as_primitive::<Int32Type>();
-    let scores = column(rows, "score").as_primitive::<Float64Type>();
-    let sightings = ObservedSpans::of(rows);
+    let rows = TypedRows(rows);
+    let codes = decode::<Int32Type, _>(rows.column("ticker"), |name| tickers.code(name));
+    let (dates, offsets, scores) = (rows.instants("date"), rows.offsets(), rows.reals("score"));
+    let (places, repeats) = (rows.whole("place"), rows.whole("repeats"));
+    let sightings = ObservedSpans::new(rows);
     let of_row = |(row, ticker): (usize, i32)| {
         let offset_minutes = offsets.is_valid(row).then(|| offsets.value(row));
         let written = Date { micros: dates.value(row), offset_minutes };
@@ -318,8 +305,8 @@ pub(super) fn read_articles(
             place: places.value(row),
             is_counted: plan.duplicates == Duplicates::Keep || repeats.value(row) == 0,
             is_of_first: lists.list_of(ticker).is_some_and(|list| sightings.from[row] <= list.all.from),
-            score: scores.is_valid(row).then(|| ExactScore::of(scores.value(row))),
-            seen: sightings.availability(row, plan),
+            score: scores.is_valid(row).then(|| ExactScore::new(scores.value(row))),
+            seen: sightings.span(row, |instant| available(instant, plan)),
         }
     };
     let mut articles: Vec<NewsItem> = codes.into_iter().enumerate().map(of_row).collect();
@@ -337,12 +324,12 @@ pub(super) fn read_articles(
 
 /// Summaries count from the day on which they were observed: the dates they carry are those of three articles.
 fn read_summaries(rows: &RecordBatch, plan: &DatasetPlan, tickers: &mut TickerCodes) -> Vec<SentimentRecord> {
-    let codes = decode::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
-    let scores = Reference::ALL
-        .map(|reference| column(rows, &format!("{}_score", reference.as_str())).as_primitive::<Float64Type>());
-    let sightings = ObservedSpans::of(rows);
+    let rows = TypedRows(rows);
+    let codes = decode::<Int32Type, _>(rows.column("ticker"), |name| tickers.code(name));
+    let scores = Reference::ALL.map(|reference| rows.reals(&format!("{}_score", reference.as_str())));
+    let sightings = ObservedSpans::new(rows);
     let of_row = |(row, ticker): (usize, i32)| {
-        let seen = sightings.observation(row, plan);
+        let seen = sightings.span(row, |instant| Sighting::new(instant, plan));
         let values = scores.iter().map(|scores| scores.is_valid(row).then(|| scores.value(row))).collect();
         SentimentRecord { ticker, day: seen.from.day, written: None, place: 0, values, seen }
     };
@@ -359,22 +346,22 @@ fn read_records(
     plan: &DatasetPlan,
     tickers: &mut TickerCodes,
 ) -> Vec<SentimentRecord> {
-    let codes = decode::<Int32Type, _>(column(rows, "ticker"), |name| tickers.code(name));
-    let texts = column(rows, "record").as_string::<i32>();
-    let places = column(rows, "place").as_primitive::<Int32Type>();
-    let sightings = ObservedSpans::of(rows);
+    let rows = TypedRows(rows);
+    let codes = decode::<Int32Type, _>(rows.column("ticker"), |name| tickers.code(name));
+    let (texts, places) = (rows.texts("record"), rows.whole("place"));
+    let sightings = ObservedSpans::new(rows);
     let of_row = |(row, ticker): (usize, i32)| {
         let record: Value = serde_json::from_str(texts.value(row)).ok()?;
         let written = dates::read(record["date"].as_str()?, &mut Leniencies::default()).ok()?;
         let values = fields.iter().map(|field| number(&record[*field])).collect();
-        let seen = sightings.availability(row, plan);
+        let seen = sightings.span(row, |instant| available(instant, plan));
         let day = day(plan.dates.face(written.micros, written.offset_minutes));
         Some(SentimentRecord { ticker, day, written: Some(written), place: places.value(row), values, seen })
     };
     let mut records: Vec<SentimentRecord> = codes.into_iter().enumerate().filter_map(of_row).collect();
     records.sort_by_cached_key(|record| {
-        let timing = Timing::of(plan);
-        let known = record.written.map(|date| timing.known_from(date.micros, date.offset_minutes).order());
+        let timing = Timing::new(plan);
+        let known = record.written.map(|date| timing.known_from(date.micros, date.offset_minutes).instant());
         (record.ticker, record.day, known, record.place)
     });
     records
@@ -390,8 +377,7 @@ fn number(value: &Value) -> Option<f64> {
 
 #[cfg(test)]
 impl NewsItem {
-    /// An article that was always known.
-    pub(super) fn of_test(ticker: i32, date: i64, place: i32, score: Option<f64>) -> Self {
+    pub(super) fn always_known(ticker: i32, date: i64, place: i32, score: Option<f64>) -> Self {
         let written = Date { micros: date, offset_minutes: None };
         let seen = ObservedSpan { from: Sighting::ALWAYS, until: Sighting::NEVER };
         Self {
@@ -401,7 +387,7 @@ impl NewsItem {
             place,
             is_counted: true,
             is_of_first: true,
-            score: score.map(ExactScore::of),
+            score: score.map(ExactScore::new),
             seen,
         }
     }

@@ -22,14 +22,14 @@ struct Word {
 
 impl RowOrder {
     /// An order of some rows without any columns yet.
-    pub(crate) fn of(rows: usize) -> Self {
+    pub(crate) fn new(rows: usize) -> Self {
         Self { rows, words: Vec::new() }
     }
 
     /// Adds a column that is more significant than those added so far.
     pub(crate) fn before(&mut self, numbers: impl Iterator<Item = u64> + Clone) {
-        let bounds = numbers.clone().fold((u64::MAX, 0), |(least, most), number| (least.min(number), most.max(number)));
-        let (least, most) = bounds;
+        let (least, most) =
+            numbers.clone().fold((u64::MAX, 0), |(least, most), number| (least.min(number), most.max(number)));
         if least >= most {
             // It has the same value in every row.
             return;
@@ -84,11 +84,6 @@ fn sort_by_digits(keyed: &mut Vec<u64>, bits: u32) {
     }
 }
 
-/// Maps a signed number to an unsigned one with the same order.
-pub(super) fn order_bits(number: i64) -> u64 {
-    number as u64 ^ (1 << 63)
-}
-
 /// Maps a float to an unsigned number with the same order; both zeros are equal.
 pub(super) fn real(number: f64) -> u64 {
     let bits = if number == 0.0 { 0 } else { number.to_bits() };
@@ -97,16 +92,16 @@ pub(super) fn real(number: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{RowOrder, order_bits, real};
+    use super::{RowOrder, real};
 
     #[test]
     fn rows_are_ordered_by_the_first_column_that_differs() {
         let tickers = [1_u64, 0, 1, 0, 1, 0];
         let dates = [5_i64, -7, i64::MIN, i64::MAX, 5, -7];
         let scores = [0.5, -0.0, 1e300, 2.0, -0.25, 0.0];
-        let mut order = RowOrder::of(6);
+        let mut order = RowOrder::new(6);
         order.before(scores.iter().map(|&score| real(score)));
-        order.before(dates.iter().map(|&date| order_bits(date)));
+        order.before(dates.iter().map(|&date| date as u64 ^ (1 << 63)));
         order.before(tickers.iter().copied());
         assert_eq!(order.rows(), [1, 5, 3, 2, 4, 0]);
     }
@@ -121,7 +116,7 @@ mod tests {
         let rows: Vec<[u64; 5]> = (0..2000)
             .map(|_| [random(3), random(4) << 60, random(2), random(5).wrapping_mul(1 << 62 | 1), random(4)])
             .collect();
-        let mut order = RowOrder::of(rows.len());
+        let mut order = RowOrder::new(rows.len());
         for column in (0..5).rev() {
             order.before(rows.iter().map(move |row| row[column]));
         }
@@ -132,7 +127,7 @@ mod tests {
 
     #[test]
     fn zero_rows_are_ordered() {
-        let mut order = RowOrder::of(0);
+        let mut order = RowOrder::new(0);
         order.before([].into_iter());
         assert!(order.rows().is_empty());
     }

@@ -3,19 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
-};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, TimestampMicrosecondArray, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::{DataType, Field, Int8Type, Schema, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Field, Int8Type, Schema};
 use arrow::error::ArrowError;
 
 use super::join_failed;
 use crate::columns::Rows;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::Column;
-use crate::tables;
+use crate::tables::{self, TypedRows};
 
 /// Matrices being filled. Rows come ticker by ticker.
 #[derive(Debug)]
@@ -49,16 +47,16 @@ impl Wide {
     ///
     /// Never in practice: the columns are those that the plan names.
     pub fn add(&mut self, rows: &Rows) -> Result<()> {
-        rows.flat().and_then(|rows| self.add_rows(&rows)).map_err(failure)
+        rows.flat().and_then(|rows| self.add_rows(&rows)).map_err(join_failed)
     }
 
     fn add_rows(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {
-        let column = |name: &str| rows.column_by_name(name).expect("a long dataset has the column");
-        let tickers: &StringArray = column(Column::Ticker.name()).as_string::<i32>();
-        let dates = column(self.stamp.name()).as_primitive::<TimestampMicrosecondType>();
-        let periods = codes::<Period>(column(Column::Period.name()));
-        let regimes = codes::<Regime>(column(Column::Regime.name()));
-        let values = self.values.iter().map(|name| matrix_values(name, column(name))).collect::<Result<Vec<_>, _>>()?;
+        let typed = TypedRows(rows);
+        let (tickers, dates) = (typed.texts(Column::Ticker.name()), typed.instants(self.stamp.name()));
+        let periods = meanings::<Period>(typed.column(Column::Period.name()));
+        let regimes = meanings::<Regime>(typed.column(Column::Regime.name()));
+        let values = self.values.iter().map(|name| matrix_values(name, typed.column(name)));
+        let values = values.collect::<Result<Vec<_>, _>>()?;
         let mut start = 0;
         while start < rows.num_rows() {
             let ticker = tickers.value(start);
@@ -70,8 +68,7 @@ impl Wide {
                     continue;
                 }
                 let rows = by_pair.entry((periods[row], regimes[row])).or_default();
-                let is_same = |last: &u32| dates.value(*last as usize) == dates.value(row);
-                rows.pop_if(|last| is_same(last));
+                rows.pop_if(|last| dates.value(*last as usize) == dates.value(row));
                 rows.push(row as u32);
             }
             for (pair, indices) in by_pair {
@@ -106,7 +103,7 @@ impl Wide {
                 }
             }
             for (index, value) in self.values.iter().enumerate() {
-                deliver(period, regime, value, &matrix(&dates, &histories, index).map_err(failure)?)?;
+                deliver(period, regime, value, &matrix(&dates, &histories, index).map_err(join_failed)?)?;
             }
         }
         Ok(())
@@ -142,14 +139,10 @@ fn matrix_values(name: &str, column: &ArrayRef) -> Result<ArrayRef, ArrowError> 
     Ok(Arc::new(signs.collect::<Float64Array>()))
 }
 
-fn codes<T: std::str::FromStr + Copy>(column: &ArrayRef) -> Vec<T> {
+fn meanings<T: std::str::FromStr + Copy>(column: &ArrayRef) -> Vec<T> {
     let dictionary = column.as_dictionary::<Int8Type>();
     let spellings = dictionary.values().as_string::<i32>().iter();
     let meanings: Vec<Option<T>> = spellings.map(|text| text?.parse().ok()).collect();
     let meaning = |key: &i8| meanings[*key as usize].expect("a dataset holds known spellings only");
     dictionary.keys().values().iter().map(meaning).collect()
-}
-
-fn failure(error: ArrowError) -> Error {
-    join_failed(error)
 }

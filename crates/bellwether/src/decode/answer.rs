@@ -97,7 +97,7 @@ impl Answer<'_> {
 
 impl Rules {
     /// How the answers of a plan's service are decoded.
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn from_plan(plan: &Plan) -> Self {
         let mut rules = Self { keep_extra: plan.keep_extra, ..Self::default() };
         if let Source::Remote(remote) = &plan.source {
             for (ours, theirs) in &remote.asking.fields {

@@ -173,7 +173,7 @@ pub(super) struct RawValue<'a> {
 
 impl<'a> RawValue<'a> {
     /// A value that may have escapes.
-    pub(super) fn of(json: &'a str) -> Self {
+    pub(super) fn new(json: &'a str) -> Self {
         Self { json, is_plain: false }
     }
 

@@ -1,4 +1,4 @@
-//! Decodes the history of one ticker into a series.
+//! Decodes the history of one ticker, or its latest signal, into a series.
 //!
 //! Its four fields may be in any order. Its entries are in `predictions` or `items`; if both are present, the first is
 //! read and the other is rejected. A history is rejected whole if it is not well-formed around its entries, if one of
@@ -7,19 +7,20 @@
 //! belong to none, and the row that had them would look revised when the history grows.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::array::{Float64Array, Int8Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 
 use super::answer::Answer;
 use super::batch::{self, Piece};
 use super::cursor::{Cursor, Members};
-use super::decoded::{AnswerPart, Decoded};
-use super::entry::{self, Entry};
-use super::notes::{Notes, RecordPlace};
-use super::record::{COMPLAINTS, Fields, RecordField, complaint, duplicate, missing, push_unknown, well_formed};
-use super::rows::{HistoryRow, HistoryRows};
-use super::template::Template;
+use super::notes::{AnswerPart, Decoded, Notes, RecordPlace};
+use super::record::{self, COMPLAINTS, Fields, RecordField, complaint, duplicate, missing, push_unknown, well_formed};
+use super::template::{Entry, Template};
 use super::truncate;
+use crate::interface::Signal;
 use crate::tables::dates;
-use crate::tables::{Leniencies, Series};
+use crate::tables::{Leniencies, Series, Table, choices};
 
 /// The names of the field with the entries, the newer one first.
 const ENTRIES: [&str; 2] = ["predictions", "items"];
@@ -41,7 +42,7 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
                 "duplicate ticker `{key}`: another history starts at byte {offset}; the first is kept"
             ));
         }
-        Reader::new(answer, &RecordPlace::of(answer, piece), "/*", text).read(&key)
+        Reader::new(answer, &RecordPlace::new(answer, piece), "/*", text).read(&key)
     })
 }
 
@@ -49,15 +50,15 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
 fn empty_history<'a>(answer: &Answer<'a>, ticker: &str) -> Result<(Series, Notes<'a>), String> {
     let (mut notes, mut lenient) = (Notes::of_piece(answer, ""), Leniencies::default());
     let key = answer.key(ticker, ["ticker", "period", "regime"].map(RecordField::absent), &mut lenient)?;
-    notes.accepted_leniently(lenient);
-    Ok((Series { key, rows: HistoryRows::of_text("").batch() }, notes))
+    notes.found.lenient += lenient;
+    Ok((Series { key, rows: RecordBatch::new_empty(Table::Signals.listed_schema()) }, notes))
 }
 
 /// Decodes a body with the history of one ticker.
 pub(super) fn decode_one(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     decode(answer, pieces, |piece| {
         let text = piece.text()?;
-        let read = Reader::new(answer, &RecordPlace::of(answer, piece), "", text).read(answer.asked_ticker().as_str());
+        let read = Reader::new(answer, &RecordPlace::new(answer, piece), "", text).read(answer.asked_ticker().as_str());
         read.map_err(|reason| complaint(text).unwrap_or(reason))
     })
 }
@@ -68,18 +69,17 @@ fn decode<'a>(
     read: impl Fn(&Piece<'_>) -> Result<(Series, Notes<'a>), String>,
 ) -> Decoded {
     let mut notes = Notes::new(answer);
-    let mut parts = Vec::with_capacity(pieces.len());
     for piece in pieces {
         match read(piece) {
             Ok((series, noticed)) => {
                 notes.absorb_history(series.rows.num_rows(), noticed);
-                parts.push(AnswerPart::Series(series));
+                notes.found.parts.push(AnswerPart::Series(series));
             }
             Err(_) if let Some((name, json)) = beside_tickers(piece) => notes.unknown("", &[(name, json)]),
             Err(reason) => notes.reject_history(answer, piece, weight(piece), reason),
         }
     }
-    notes.with(parts)
+    notes.finish()
 }
 
 /// A member beside the tickers, with its name: no ticker has such a name, and no history such a value.
@@ -148,7 +148,10 @@ struct Reader<'a, 'p> {
     cursor: Cursor<'p>,
     is_list: bool,
     found: HistoryFields<'p>,
-    rows: HistoryRows,
+    /// The entries, each with its position in the history and its offset in the text.
+    rows: Vec<(Entry, u32, u32)>,
+    /// Unknown fields by the position of their entry, sorted.
+    extras: Vec<(u32, String)>,
     notes: Notes<'a>,
     /// The template of the entries.
     template: Option<Template>,
@@ -161,6 +164,8 @@ const LESSONS: u32 = 64;
 
 impl<'a, 'p> Reader<'a, 'p> {
     fn new(answer: &'p Answer<'a>, place: &'p RecordPlace, pattern: &'static str, text: &'p str) -> Self {
+        /// A little less than an entry as the service writes it, without whitespace.
+        const ENTRY: usize = 64;
         Self {
             answer,
             place,
@@ -168,7 +173,8 @@ impl<'a, 'p> Reader<'a, 'p> {
             cursor: Cursor::new(text),
             is_list: text.starts_with('['),
             found: HistoryFields::default(),
-            rows: HistoryRows::of_text(text),
+            rows: Vec::with_capacity(text.len() / ENTRY),
+            extras: Vec::new(),
             notes: Notes::of_piece(answer, text),
             template: None,
             lessons: LESSONS,
@@ -195,10 +201,10 @@ impl<'a, 'p> Reader<'a, 'p> {
         let fields = [of("ticker", ticker), of("period", period), of("regime", regime)];
         let mut lenient = Leniencies::default();
         let key = self.answer.key(asked, fields, &mut lenient)?;
-        self.notes.accepted_leniently(lenient);
+        self.notes.found.lenient += lenient;
         self.notes.unknown(self.pattern, &unknown);
         self.order(name);
-        Ok((Series { key, rows: self.rows.batch() }, self.notes))
+        Ok((Series { key, rows: self.batch() }, self.notes))
     }
 
     fn field(&mut self, name: Cow<'p, str>) -> Result<(), String> {
@@ -246,7 +252,7 @@ impl<'a, 'p> Reader<'a, 'p> {
                 && self.lessons > 0
             {
                 self.lessons -= 1;
-                self.template = Template::of(self.cursor.since(before), start - before, entry);
+                self.template = Template::learn(self.cursor.since(before), start - before, entry);
                 self.entries_alike(&mut members);
             }
             before = self.cursor.at();
@@ -260,8 +266,8 @@ impl<'a, 'p> Reader<'a, 'p> {
         let before = members.count();
         while let Some((entry, start)) = template.read(&mut self.cursor) {
             let (position, start) = (members.count() as u32, start as u32);
-            self.rows.push(HistoryRow { entry, position, start });
-            self.notes.count_record();
+            self.rows.push((entry, position, start));
+            self.notes.found.records += 1;
             members.add();
         }
         members.count() > before
@@ -271,54 +277,218 @@ impl<'a, 'p> Reader<'a, 'p> {
     /// can be learned from it.
     fn entry(&mut self, name: &'static str, position: usize) -> Result<Option<Entry>, String> {
         let start = self.cursor.at();
-        match entry::read(&mut self.cursor) {
+        match read_entry(&mut self.cursor) {
             Ok((entry, unknown, lenient)) => {
                 // Pieces are too short for these to overflow.
-                self.rows.push(HistoryRow { entry, position: position as u32, start: start as u32 });
-                self.notes.count_record();
+                self.rows.push((entry, position as u32, start as u32));
+                self.notes.found.records += 1;
                 if unknown.is_empty() && lenient == Leniencies::default() {
                     return Ok(Some(entry));
                 }
-                self.notes.accepted_leniently(lenient);
+                self.notes.found.lenient += lenient;
                 if !unknown.is_empty() {
                     self.notes.unknown(&format!("{}/{name}/*", self.pattern), &unknown);
                 }
-                self.answer.rules.extra(&unknown).into_iter().for_each(|extra| self.rows.keep(extra));
+                self.extras.extend(self.answer.rules.extra(&unknown).map(|extra| (position as u32, extra)));
             }
             Err(reason) => {
                 self.cursor.go_to(start);
                 let text = self.cursor.value()?;
-                self.notes.reject_record(
-                    || self.place.below(format_args!("{name}/{position}")),
-                    reason,
-                    text.as_bytes(),
-                );
+                let place = || self.place.below(format_args!("{name}/{position}"));
+                self.notes.reject(1, place, reason, text.as_bytes());
             }
         }
         Ok(None)
     }
 
-    /// Orders the rows and rejects those with a duplicate date, unless they repeat an entry byte for byte.
+    /// Orders the rows by date. Of rows with the same date the first one listed is kept; the others are rejected, unless they
+    /// repeat an entry byte for byte.
     fn order(&mut self, name: &str) {
         let Self { cursor, place, rows, notes, .. } = self;
-        rows.order(|later, kept| {
-            let shown = dates::show(kept.entry.date.micros);
-            let reason = format!("duplicate date {shown}; entry {} is kept", kept.position);
-            // They were read before, so this cannot fail.
-            let mut text_of = |row: HistoryRow| {
-                cursor.go_to(row.start as usize);
-                cursor.value().unwrap_or_default()
-            };
-            let (first, text) = (text_of(kept), text_of(later));
-            if let Ok((_, _, lenient)) = entry::read(&mut Cursor::new(text)) {
-                notes.rejected_after_all(lenient);
-            }
-            if first == text {
-                notes.leave_out_repeat();
-                return;
-            }
-            notes.reject_duplicate(|| place.below(format_args!("{name}/{}", later.position)), reason, text.as_bytes());
-        });
-        rows.list().iter().for_each(|row| notes.confidence(row.entry.confidence));
+        let date = |row: &(Entry, u32, u32)| row.0.date.micros;
+        if rows.is_sorted_by(|one, next| date(one) > date(next)) {
+            // The documented order is newest first.
+            rows.reverse();
+        } else if !rows.is_sorted_by(|one, next| date(one) < date(next)) {
+            rows.sort_unstable_by_key(|row| (date(row), row.1));
+            rows.dedup_by(|later, kept| {
+                if date(later) != date(kept) {
+                    return false;
+                }
+                // They were read before, so this cannot fail.
+                let [text, first] = [&*later, &*kept].map(|row| {
+                    cursor.go_to(row.2 as usize);
+                    cursor.value().unwrap_or_default()
+                });
+                if let Ok((_, _, lenient)) = read_entry(&mut Cursor::new(text)) {
+                    notes.rejected_after_all(lenient);
+                }
+                if first == text {
+                    notes.leave_out_repeat();
+                } else {
+                    let reason = format!("duplicate date {}; entry {} is kept", dates::show(date(kept)), kept.1);
+                    let place = || place.below(format_args!("{name}/{}", later.1));
+                    notes.reject_duplicate(place, reason, text.as_bytes());
+                }
+                true
+            });
+        }
+        rows.iter().for_each(|(entry, ..)| notes.confidence(entry.confidence));
+    }
+
+    /// The rows as columns.
+    fn batch(&self) -> RecordBatch {
+        let (rows, count) = (&self.rows, self.rows.len());
+        let with_offset = rows.iter().filter(|(entry, ..)| entry.date.offset_minutes.is_some()).count();
+        let offsets = if with_offset == 0 {
+            Int16Array::new_null(count)
+        } else if with_offset == count {
+            rows.iter().filter_map(|(entry, ..)| entry.date.offset_minutes).collect::<Vec<i16>>().into()
+        } else {
+            rows.iter().map(|(entry, ..)| entry.date.offset_minutes).collect()
+        };
+        let extra = |position: &u32| {
+            let found = self.extras.binary_search_by_key(position, |(position, _)| *position).ok()?;
+            Some(&self.extras[found].1)
+        };
+        let extras = match self.extras.is_empty() {
+            true => StringArray::new_null(count),
+            false => rows.iter().map(|(_, position, _)| extra(position)).collect(),
+        };
+        let signals = Int8Array::from_iter_values(rows.iter().map(|(entry, ..)| entry.signal as i8));
+        let confidences = Float64Array::from_iter_values(rows.iter().map(|(entry, ..)| entry.confidence));
+        let dates = TimestampMicrosecondArray::from_iter_values(rows.iter().map(|(entry, ..)| entry.date.micros));
+        list_signals(dates, offsets, signals, confidences, extras)
+    }
+}
+
+fn list_signals(
+    dates: TimestampMicrosecondArray,
+    offsets: Int16Array,
+    signals: Int8Array,
+    confidences: Float64Array,
+    extras: StringArray,
+) -> RecordBatch {
+    let listed = Table::Signals.list(&[
+        ("date", Arc::new(dates)),
+        ("utc_offset_minutes", Arc::new(offsets)),
+        ("signal", choices(signals, Signal::ALL.map(Signal::as_str))),
+        ("confidence", Arc::new(confidences)),
+        ("extra", Arc::new(extras)),
+    ]);
+    listed.expect("the columns are those of the table")
+}
+
+/// Decodes a body with the latest signal of one ticker into a series of one row. Its date may be null or missing; the row then
+/// has none. If neither `signal` nor `confidence` is present, the older names `ei` and `ci` are read.
+pub(super) fn decode_latest(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
+    Notes::decode_records(answer, pieces, |notes, text| read_latest(answer, notes, text))
+}
+
+fn read_latest(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<Series, String> {
+    const NEWER: [&str; 2] = ["signal", "confidence"];
+    const OLDER: [&str; 2] = ["ei", "ci"];
+    let [signal, confidence] = if record::is_of_older_form(text, &NEWER, &OLDER)? { OLDER } else { NEWER };
+    let (fields, unknown) = record::read(text, ["ticker", "date", "period", "regime", signal, confidence])?;
+    let [ticker, date, period, regime, signal, confidence] = fields;
+    let mut lenient = Leniencies::default();
+    let key = answer.key(answer.asked_ticker().as_str(), [ticker, period, regime], &mut lenient)?;
+    let (signal, confidence) = (signal.signal(&mut lenient)?, confidence.confidence(&mut lenient)?);
+    let date = date.if_given().map(|date| date.date(&mut lenient)).transpose()?;
+    notes.found.records += 1;
+    notes.found.lenient += lenient;
+    notes.confidence(confidence);
+    // A signal without a date is kept, but no dataset can have it.
+    notes.found.undated += u64::from(date.is_none());
+    notes.unknown("", &unknown);
+    let rows = list_signals(
+        TimestampMicrosecondArray::from_iter([date.map(|date| date.micros)]),
+        Int16Array::from_iter([date.and_then(|date| date.offset_minutes)]),
+        Int8Array::from_iter_values([signal as i8]),
+        Float64Array::from_iter_values([confidence]),
+        StringArray::from_iter([answer.rules.extra(&unknown)]),
+    );
+    Ok(Series { key, rows })
+}
+
+/// Reads the next entry, its fields in any order and spelling, with its unknown fields and the leniencies it took. After an error the cursor may be anywhere.
+pub(super) fn read_entry<'a>(cursor: &mut Cursor<'a>) -> Result<(Entry, Fields<'a>, Leniencies), String> {
+    let ([date, signal, confidence], unknown) = record::read_next(cursor, ["date", "signal", "confidence"])?;
+    let mut lenient = Leniencies::default();
+    let entry = Entry {
+        date: date.date(&mut lenient)?,
+        signal: signal.signal(&mut lenient)?,
+        confidence: confidence.confidence(&mut lenient)?,
+    };
+    Ok((entry, unknown, lenient))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cursor, Entry, read_entry as read};
+    use crate::interface::Signal;
+    use crate::tables::Leniencies;
+
+    #[test]
+    fn equivalent_spellings_of_an_entry_are_equal() {
+        for text in [
+            r#"{"date":"2026-11-20T00:00:00","signal":"sell","confidence":0.75}"#,
+            r#"{"confidence": 75e-2, "date": "2026-11-20T00:00:00", "signal": "sell"}"#,
+            "{\n\t\"date\" : \"2026-11-20T00:00:00\" ,\r\n\"signal\" :\"sell\" , \"confidence\": 0.75 }",
+            r#"{"\u0064ate":"2026-11-20T00:00:00","signal":"s\u0065ll","confidence":0.75}"#,
+        ] {
+            let mut cursor = Cursor::new(text);
+            let (Entry { date, signal, confidence }, unknown, lenient) = read(&mut cursor).unwrap();
+            assert_eq!((date.micros, date.offset_minutes), (1_795_132_800_000_000, None), "{text}");
+            assert_eq!((signal, confidence), (Signal::Sell, 0.75), "{text}");
+            assert_eq!((unknown.len(), lenient, cursor.at()), (0, Leniencies::default(), text.len()), "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_fields_and_unexpected_letter_case_are_reported() {
+        let text = r#"{"date":1795132800,"signal":"buy","confidence":" 0.75"}"#;
+        let (entry, _, lenient) = read(&mut Cursor::new(text)).unwrap();
+        assert_eq!((entry.date.micros, entry.confidence), (1_795_132_800_000_000, 0.75));
+        assert_eq!((lenient.dates, lenient.confidences), (1, 1));
+        let text = r#"{"date":"2026-11-20t00:00:00z","model":[1],"signal":"BUY","confidence":0.75}, 1"#;
+        let (entry, unknown, lenient) = read(&mut Cursor::new(text)).unwrap();
+        assert_eq!((entry.signal, entry.date.offset_minutes), (Signal::Buy, Some(0)));
+        assert_eq!(unknown, [("model".into(), "[1]")]);
+        assert_eq!((lenient.signals, lenient.dates), (1, 1));
+    }
+
+    #[test]
+    fn an_invalid_entry_is_rejected_with_a_reason() {
+        for (text, reason) in [
+            ("1", "expected an object, found a number"),
+            ("{}", "missing field `date`"),
+            (
+                r#"{"date": 5, "signal": "buy", "confidence": 1}"#,
+                "`date`: `5` is not a date: a number is one as seconds or milliseconds since 1970",
+            ),
+            (r#"{"date": null, "signal": "buy", "confidence": 1}"#, "`date`: expected a string, found null"),
+            (
+                r#"{"date": "soon", "signal": "buy", "confidence": 1}"#,
+                "`date`: `soon` is not a valid date: dates are such as `2026-11-20`, `2026-11-20T16:00:00Z` or `2026-11-20T16:00:00-05:00`",
+            ),
+            (r#"{"date": "2026-11-20", "signal": "hold", "confidence": 1}"#, "`signal`: unknown signal `hold`"),
+            (
+                r#"{"date": "2026-11-20", "signal": "buy", "confidence": NaN}"#,
+                "`confidence`: expected a number, found something that is not JSON",
+            ),
+            (
+                r#"{"date": "2026-11-20", "signal": "buy", "confidence": 01}"#,
+                "`confidence`: `01` is not a finite decimal number",
+            ),
+            (r#"{"date": "2026-11-20", "signal": "buy"}"#, "missing field `confidence`"),
+            (
+                r#"{"date": "2026-11-20", "signal": "buy", "confidence": "high"}"#,
+                "`confidence`: `high` is not a finite decimal number",
+            ),
+            (r#"{"date": "2026-11-20", "date": "2026-11-20", "signal": "buy"}"#, "duplicate field `date`"),
+        ] {
+            assert_eq!(read(&mut Cursor::new(text)).unwrap_err(), reason, "{text}");
+        }
     }
 }

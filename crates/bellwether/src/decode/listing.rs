@@ -1,16 +1,13 @@
 //! Decodes the list of tickers, and historical sentiment, whose fields are not documented.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{Int32Builder, RecordBatch, StringBuilder};
-use serde::{Deserialize, Deserializer, de};
 use serde_json::value::RawValue;
 
 use super::answer::Answer;
 use super::batch::{Piece, PiecePosition};
-use super::decoded::{AnswerPart, Decoded};
-use super::notes::Notes;
+use super::notes::{AnswerPart, Decoded, Notes};
 use super::record::{self, RecordField};
 use crate::interface::Ticker;
 use crate::tables::{Series, Table, dates};
@@ -22,13 +19,14 @@ pub(super) fn tickers(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     for piece in pieces {
         match piece.text().and_then(|text| RecordField::new("ticker", text).one_of()) {
             Ok(ticker) => {
-                notes.count_record();
+                notes.found.records += 1;
                 tickers.push(ticker);
             }
             Err(reason) => notes.reject_piece(answer, piece, reason),
         }
     }
-    notes.with(vec![AnswerPart::Tickers(tickers)])
+    notes.found.parts.push(AnswerPart::Tickers(tickers));
+    notes.finish()
 }
 
 /// Decodes records of historical sentiment: any JSON, kept as its text.
@@ -38,20 +36,13 @@ pub(super) fn records(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     for piece in pieces {
         let read = || Ok((piece.position()?, record::well_formed(piece.text()?)?));
         match read() {
-            Ok((_, json))
-                if piece.site == PiecePosition::Body
-                    && let Some(days) = days_of(json) =>
-            {
-                for (position, json) in days.iter().enumerate() {
-                    notes.count_record();
-                    positions.append_value(position as i32);
+            Ok((position, json)) => {
+                let days = days_of(json).filter(|_| piece.site == PiecePosition::Body);
+                for (position, json) in (position..).zip(days.unwrap_or_else(|| vec![json.to_owned()])) {
+                    notes.found.records += 1;
+                    positions.append_value(position);
                     records.append_value(json);
                 }
-            }
-            Ok((position, json)) => {
-                notes.count_record();
-                positions.append_value(position);
-                records.append_value(json);
             }
             Err(reason) => notes.reject_piece(answer, piece, reason),
         }
@@ -59,68 +50,32 @@ pub(super) fn records(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let schema = Table::SentimentHistory.listed_schema();
     let rows = RecordBatch::try_new(schema, vec![Arc::new(positions.finish()), Arc::new(records.finish())])
         .expect("the columns are made by the schema");
-    notes.with(vec![AnswerPart::Series(Series { key: answer.asked_key(), rows })])
+    notes.found.parts.push(AnswerPart::Series(Series { key: answer.asked_key(), rows }));
+    notes.finish()
 }
 
 /// The records of an object that holds several: dates and what is said of them, or columns.
 pub(super) fn days_of(json: &str) -> Option<Vec<String>> {
-    let Ok(Members(members)) = serde_json::from_str(json) else { return None };
-    let list = |json: &RawValue| -> Option<Vec<Box<RawValue>>> { serde_json::from_str(json.get()).ok() };
-    let object = |fields: &[(&str, &str)]| record::as_object(fields.iter().copied());
+    let members = record::members(json).ok()?;
     if !members.is_empty() && members.iter().all(|(name, _)| dates::read_bytes(name.as_bytes()).is_some()) {
         return members
             .iter()
             .map(|(date, json)| {
                 let date = serde_json::to_string(date).ok()?;
-                match serde_json::from_str(json.get()) {
-                    Ok(Members(said)) => {
-                        let said = said.iter().map(|(name, json)| (name.as_str(), json.get()));
-                        object(&[("date", date.as_str())].into_iter().chain(said).collect::<Vec<_>>())
-                    }
-                    Err(_) => object(&[("date", &date), ("score", json.get())]),
-                }
+                let said = record::members(json).unwrap_or_else(|_| vec![("score".into(), *json)]);
+                let said = said.iter().map(|(name, json)| (&**name, *json));
+                record::as_object([("date", &*date)].into_iter().chain(said))
             })
             .collect();
     }
-    let lists: Vec<(&str, Vec<Box<RawValue>>)> =
-        members.iter().filter_map(|(name, json)| Some((name.as_str(), list(json)?))).collect();
-    match &lists[..] {
-        [(_, first), _, ..]
-            if lists.len() == members.len() && lists.iter().all(|(_, list)| list.len() == first.len()) =>
-        {
-            let row =
-                |row: usize| object(&lists.iter().map(|(name, list)| (*name, list[row].get())).collect::<Vec<_>>());
-            (0..first.len()).map(row).collect()
-        }
-        _ => None,
+    let mut columns: Vec<(&str, Vec<&RawValue>)> = Vec::new();
+    for (name, json) in &members {
+        columns.push((name, serde_json::from_str(json).ok()?));
     }
-}
-
-/// The members of an object, in their order.
-struct Members(Vec<(String, Box<RawValue>)>);
-
-impl<'de> Deserialize<'de> for Members {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-
-        impl<'de> de::Visitor<'de> for Object {
-            type Value = Members;
-
-            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-                formatter.write_str("an object")
-            }
-
-            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-
-        deserializer.deserialize_map(Object)
-    }
+    let rows = columns.first()?.1.len();
+    let is_table = columns.len() > 1 && columns.iter().all(|(_, list)| list.len() == rows);
+    let object = |row: usize| record::as_object(columns.iter().map(|(name, list)| (*name, list[row].get())));
+    if is_table { (0..rows).map(object).collect() } else { None }
 }
 
 #[cfg(test)]

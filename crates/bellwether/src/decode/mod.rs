@@ -12,31 +12,22 @@
 //! occurs twice in an answer, its first history is kept and the others are rejected. Unknown fields are counted. A body
 //! of another shape than its operation's is an error that names a byte. Nothing is guessed or dropped silently.
 //!
-//! `scan` finds the pieces (`skip` and `block` find their ends), `batch` collects them within bounds, and `stream`
-//! turns a body into batches. `history`, `latest`, `articles`, `summary` and `listing` decode the kinds of answers.
-//! `unwrap` finds the answer in an object that wraps it, and `rename` gives its fields the names of the interface. `record`
-//! reads any record; `template` and `article` are fast paths for uniform entries and plain articles; `harness`
-//! checks that they agree. No file imports this one: `answer` is the input of every decoder, and `decoded` the output.
+//! `scan` finds the pieces (`skip` finds their ends), `batch` collects them within bounds, and `stream` turns a body into
+//! batches. `history`, `articles`, `summary` and `listing` decode the kinds of answers. `unwrap` finds the answer in an object
+//! that wraps it. `record` reads any record; `template` is a fast path for uniform entries; `harness` checks that they agree.
+//! No file imports this one: `answer` is the input of every decoder, and `notes` has the output.
 
 mod answer;
-mod article;
 mod articles;
 mod batch;
-mod block;
-mod concurrency;
 mod cursor;
-mod decoded;
-mod entry;
 #[cfg(any(test, feature = "harness"))]
 pub mod harness;
 mod history;
-mod latest;
 mod listing;
 mod notes;
 mod number;
 mod record;
-mod rename;
-mod rows;
 mod scan;
 mod skip;
 mod stream;
@@ -48,20 +39,21 @@ mod truncate;
 mod unwrap;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::BufRead;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
 pub use answer::{Answer, Rules};
-pub use decoded::{AnswerPart, Decoded};
+pub use notes::{AnswerPart, Decoded};
 pub(crate) use record::{as_object, read as read_fields};
 pub use stream::DecodeFault;
 
 use crate::interface::Endpoint;
 use batch::{Batch, Bounds, Piece, SeenTickers};
-use concurrency::InProgress;
 use scan::Shape;
-use stream::BodyBatches;
+use stream::{BodyBatches, GROUP_BYTES};
 
 impl Answer<'_> {
     /// Reads a body to its end and delivers its contents in order, in one or more parts.
@@ -82,7 +74,7 @@ impl Answer<'_> {
         mut deliver: impl FnMut(Decoded) -> Result<(), E>,
     ) -> Result<(), DecodeFault<E>> {
         let in_progress = InProgress::begin();
-        let mut batches = BodyBatches::new(body, self.shape(), Bounds::ANSWER).unwrapping(&self.rules.unwrap);
+        let mut batches = BodyBatches::new(body, self.shape(), &self.rules.unwrap, Bounds::ANSWER);
         let mut seen = SeenTickers::default();
         while let Some(batch) = batches.next(|| in_progress.batch_bytes())? {
             deliver(self.batch(batch, &mut seen)).map_err(DecodeFault::Deliver)?;
@@ -107,7 +99,7 @@ impl Answer<'_> {
         if self.rules.fields.is_empty() {
             return self.decoded(pieces);
         }
-        let renamed = pieces.iter().map(|piece| piece.text().ok().map(|text| rename::fields(text, &self.rules.fields)));
+        let renamed = pieces.iter().map(|piece| piece.text().ok().map(|text| rename(text, &self.rules.fields)));
         let renamed: Vec<Option<Cow<'_, str>>> = renamed.collect();
         let pieces = pieces.iter().zip(&renamed).map(|(piece, text)| match text {
             Some(text) => piece.saying(text.as_bytes()),
@@ -124,7 +116,7 @@ impl Answer<'_> {
             | Endpoint::LegacyHistoryAll
             | Endpoint::LegacyHistoryBatched => history::decode_many(self, pieces),
             Endpoint::SignalsHistory | Endpoint::LegacyHistory => history::decode_one(self, pieces),
-            Endpoint::Signals | Endpoint::LegacySignals => latest::decode(self, pieces),
+            Endpoint::Signals | Endpoint::LegacySignals => history::decode_latest(self, pieces),
             Endpoint::SocialSentiment => summary::decode(self, pieces),
             Endpoint::NewsArticles => articles::decode(self, pieces),
             Endpoint::HistoricalSentiment => listing::records(self, pieces),
@@ -147,5 +139,66 @@ impl Answer<'_> {
             Endpoint::NewsArticles | Endpoint::TickersAvailable => Shape::Elements,
             Endpoint::HistoricalSentiment => Shape::Anything,
         }
+    }
+}
+
+static ANSWERS: AtomicUsize = AtomicUsize::new(0);
+
+/// An answer being decoded, until the value is dropped.
+///
+/// With as many answers as processors, each is decoded by the thread that reads it, a few pieces at a time, while they are
+/// still in its caches and without waking other threads. With fewer, all threads decode each answer.
+#[derive(Debug)]
+struct InProgress(());
+
+impl InProgress {
+    fn begin() -> Self {
+        ANSWERS.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+
+    /// Bytes of pieces to decode together now. The result does not depend on it.
+    fn batch_bytes(&self) -> usize {
+        let is_each_busy = ANSWERS.load(Ordering::Relaxed) >= rayon::current_num_threads();
+        if is_each_busy { GROUP_BYTES } else { Bounds::ANSWER.batch_bytes }
+    }
+}
+
+impl Drop for InProgress {
+    fn drop(&mut self) {
+        ANSWERS.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// JSON whose fields have other names, at any depth. Text that is not JSON stays as wrong as it is.
+fn rename<'t>(text: &'t str, names: &BTreeMap<String, String>) -> Cow<'t, str> {
+    let bytes = text.as_bytes();
+    let (mut renamed, mut copied, mut at) = (String::new(), 0, 0);
+    while let Some(quote) = memchr::memchr(b'"', &bytes[at..]) {
+        let start = at + quote + 1;
+        let Some(end) = end_of_string(bytes, start) else { break };
+        at = end + 1;
+        let is_name = bytes[at..].iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+        if let Some(name) = names.get(&text[start..end]).filter(|_| is_name) {
+            renamed.push_str(&text[copied..start]);
+            renamed.push_str(name);
+            copied = end;
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    renamed.push_str(&text[copied..]);
+    Cow::Owned(renamed)
+}
+
+/// The closing quote of a string whose text starts somewhere.
+fn end_of_string(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr::memchr2(b'"', b'\\', bytes.get(at..)?)?;
+        if bytes[at] == b'"' {
+            return Some(at);
+        }
+        at += 2;
     }
 }

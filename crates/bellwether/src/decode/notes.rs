@@ -1,18 +1,23 @@
-//! Findings besides the rows: rejected records, unknown fields, unusual values.
+//! The contents of an answer: rows, and findings besides them: rejected records, unknown fields, unusual values.
 //!
-//! They are bounded, since a body may contain nothing but faults: past its limit, the faults of a piece are counted in
+//! Findings are bounded, since a body may contain nothing but faults: past its limit, the faults of a piece are counted in
 //! its last reject, and [`Drift::add_to`] counts very many unknown fields together.
 //!
 //! A reject counts the records it lost: one, or all entries of a history that is rejected whole.
 
 use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::array::{AsArray as _, Int32Array, RecordBatch};
+use arrow::datatypes::Int32Type;
 
 use super::answer::Answer;
 use super::batch::{Piece, PiecePosition};
-use super::decoded::{AnswerPart, Decoded};
+use super::record::complaint;
 use super::truncate;
+use crate::interface::Ticker;
 use crate::plan::Request;
-use crate::tables::{Drift, Leniencies, Oversized, Reject};
+use crate::tables::{Drift, Leniencies, Oversized, Reject, Series, Table};
 
 /// Bytes to show of an unknown field's value or name.
 const EXAMPLE_BYTES: usize = 200;
@@ -23,6 +28,84 @@ const MAX_LISTED: usize = 10_000;
 /// Less than the shortest valid record. Faults closer together than this are not records, and listing each would take
 /// many times the memory of the body.
 const BYTES_PER_REJECT: usize = 32;
+
+/// A part of an answer.
+#[derive(Clone, Debug)]
+pub enum AnswerPart {
+    /// Rows of one key, possibly none: a history, a latest signal, a summary, or some of the articles or records.
+    Series(Series),
+    /// Some of the listed tickers.
+    Tickers(Vec<Ticker>),
+}
+
+/// The decoded contents of some pieces.
+#[derive(Debug, Default)]
+pub struct Decoded {
+    /// The valid rows, in the order of the body.
+    pub parts: Vec<AnswerPart>,
+    /// Rejected records, piece by piece in the order of the body. The last reject of a piece with very many of them
+    /// counts the rest.
+    pub rejects: Vec<Reject>,
+    /// Unknown fields, each once.
+    pub drift: Vec<Drift>,
+    /// Number of confidences outside 0 to 1.
+    pub unusual: u64,
+    /// Number of latest signals without a date.
+    pub undated: u64,
+    /// Values accepted though they deviate from the interface's notation.
+    pub lenient: Leniencies,
+    /// The first records rejected for their size.
+    pub oversized: Vec<Oversized>,
+    /// Number of records: entries, articles, tickers.
+    pub records: u64,
+    /// Number of rejected records. A history rejected whole counts all of its records, and at least one.
+    pub rejected: u64,
+    /// Number of signal histories.
+    pub histories: u64,
+    /// Number of histories with records of which all were rejected.
+    pub lost: u64,
+}
+
+impl Decoded {
+    /// The same contents of a further page, after entries on the pages before.
+    #[must_use]
+    pub(crate) fn after(mut self, entries: u64) -> Self {
+        if entries == 0 {
+            return self;
+        }
+        for part in &mut self.parts {
+            if let AnswerPart::Series(Series { key, rows }) = part
+                && matches!(key.table, Some(Table::Articles | Table::SentimentHistory))
+            {
+                let positions = rows.column(0).as_primitive::<Int32Type>();
+                let moved: Int32Array = positions.unary(|position| position.saturating_add(entries as i32));
+                let mut columns = rows.columns().to_vec();
+                columns[0] = Arc::new(moved);
+                *rows = RecordBatch::try_new(rows.schema(), columns).expect("the columns have their types");
+            }
+        }
+        self
+    }
+
+    pub(super) fn followed_by(mut self, next: Self) -> Self {
+        self.append(next);
+        self
+    }
+
+    fn append(&mut self, next: Self) {
+        self.parts.extend(next.parts);
+        self.rejects.extend(next.rejects);
+        next.drift.into_iter().for_each(|drift| drift.add_to(&mut self.drift));
+        self.unusual += next.unusual;
+        self.undated += next.undated;
+        self.lenient += next.lenient;
+        self.oversized.extend(next.oversized);
+        self.records += next.records;
+        self.rejected += next.rejected;
+        self.histories += next.histories;
+        self.lost += next.lost;
+    }
+}
 
 /// A location in a body.
 #[derive(Clone, Debug)]
@@ -35,7 +118,7 @@ pub(super) struct RecordPlace {
 
 impl RecordPlace {
     /// The location of a piece.
-    pub(super) fn of(answer: &Answer<'_>, piece: &Piece<'_>) -> Self {
+    pub(super) fn new(answer: &Answer<'_>, piece: &Piece<'_>) -> Self {
         let asked = || answer.request.ticker.as_ref().map(|ticker| ticker.as_str().to_owned());
         match piece.site {
             PiecePosition::Body => Self { ticker: asked(), pointer: String::new() },
@@ -54,44 +137,21 @@ impl RecordPlace {
     }
 }
 
-/// Findings in some pieces.
+/// The contents of some pieces while they are decoded.
 #[derive(Debug)]
 pub(super) struct Notes<'a> {
     request: &'a Request,
+    pub(super) found: Decoded,
     /// Number of rejects that may still be listed.
     room: usize,
-    rejects: Vec<Reject>,
     /// The first reject over the limit, and the number of records after it.
     over: Option<(Reject, u64)>,
-    drift: Vec<Drift>,
-    unusual: u64,
-    undated: u64,
-    lenient: Leniencies,
-    oversized: Vec<Oversized>,
-    records: u64,
-    rejected: u64,
-    histories: u64,
-    lost: u64,
 }
 
 impl<'a> Notes<'a> {
     /// Notes on pieces with at most one reject each.
     pub(super) fn new(answer: &Answer<'a>) -> Self {
-        Self {
-            request: answer.request,
-            room: usize::MAX,
-            rejects: Vec::new(),
-            over: None,
-            drift: Vec::new(),
-            unusual: 0,
-            undated: 0,
-            lenient: Leniencies::default(),
-            oversized: Vec::new(),
-            records: 0,
-            rejected: 0,
-            histories: 0,
-            lost: 0,
-        }
+        Self { request: answer.request, found: Decoded::default(), room: usize::MAX, over: None }
     }
 
     /// Notes on the many records of one piece.
@@ -99,31 +159,33 @@ impl<'a> Notes<'a> {
         Self { room: (text.len() / BYTES_PER_REJECT).min(MAX_LISTED), ..Self::new(answer) }
     }
 
-    /// Counts a valid record.
-    pub(super) fn count_record(&mut self) {
-        self.records += 1;
+    /// Decodes pieces that are a record each.
+    pub(super) fn decode_records(
+        answer: &Answer<'a>,
+        pieces: &[Piece<'_>],
+        read: impl Fn(&mut Self, &str) -> Result<Series, String>,
+    ) -> Decoded {
+        let mut notes = Self::new(answer);
+        for piece in pieces {
+            let read = |text| read(&mut notes, text).map_err(|reason| complaint(text).unwrap_or(reason));
+            match piece.text().and_then(read) {
+                Ok(series) => notes.found.parts.push(AnswerPart::Series(series)),
+                Err(reason) => notes.reject_piece(answer, piece, reason),
+            }
+        }
+        notes.finish()
     }
 
     /// Counts a confidence outside 0 to 1. It is kept, since the interface documents no bounds.
     pub(super) fn confidence(&mut self, confidence: f64) {
-        self.unusual += u64::from(!(0.0..=1.0).contains(&confidence));
-    }
-
-    /// Counts a latest signal without a date. It is kept, but no dataset can have it.
-    pub(super) fn undated(&mut self) {
-        self.undated += 1;
-    }
-
-    /// Counts values of a valid record that deviate from the interface's notation.
-    pub(super) fn accepted_leniently(&mut self, lenient: Leniencies) {
-        self.lenient += lenient;
+        self.found.unusual += u64::from(!(0.0..=1.0).contains(&confidence));
     }
 
     /// Removes from the counts a valid record that is rejected later.
     pub(super) fn rejected_after_all(&mut self, lenient: Leniencies) {
-        self.lenient.signals -= lenient.signals;
-        self.lenient.dates -= lenient.dates;
-        self.lenient.confidences -= lenient.confidences;
+        self.found.lenient.signals -= lenient.signals;
+        self.found.lenient.dates -= lenient.dates;
+        self.found.lenient.confidences -= lenient.confidences;
     }
 
     /// Rejects a piece with one record.
@@ -133,36 +195,31 @@ impl<'a> Notes<'a> {
 
     /// Rejects a piece with a whole history, given the number of its records.
     pub(super) fn reject_history(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
-        self.histories += 1;
-        self.lost += 1;
+        self.found.histories += 1;
+        self.found.lost += 1;
         self.reject_whole(answer, piece, records, reason);
     }
 
     /// Rejects a piece. One rejected for its size is also reported by itself, since much is lost with it.
     fn reject_whole(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
-        let place = RecordPlace::of(answer, piece);
-        if piece.is_too_long() && self.oversized.len() < Oversized::MAX_LISTED {
-            self.oversized.push(Oversized { ticker: place.ticker.clone(), reason: reason.clone() });
+        let place = RecordPlace::new(answer, piece);
+        if piece.is_too_long() && self.found.oversized.len() < Oversized::MAX_LISTED {
+            self.found.oversized.push(Oversized { ticker: place.ticker.clone(), reason: reason.clone() });
         }
         self.reject(records, || place, reason, piece.raw());
     }
 
-    /// Rejects a record.
-    pub(super) fn reject_record(&mut self, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
-        self.reject(1, place, reason, raw);
-    }
-
     /// Adds the notes on a history, given the number of rows it kept.
     pub(super) fn absorb_history(&mut self, rows: usize, notes: Self) {
-        self.histories += 1;
-        self.lost += u64::from(rows == 0 && notes.rejected > 0);
-        self.absorb(notes);
+        self.found.histories += 1;
+        self.found.lost += u64::from(rows == 0 && notes.found.rejected > 0);
+        self.found.append(notes.finish());
     }
 
     /// Rejects several records at one location.
     pub(super) fn reject(&mut self, records: u64, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
-        self.records += records;
-        self.rejected += records;
+        self.found.records += records;
+        self.found.rejected += records;
         if let Some((_, more)) = &mut self.over {
             *more += records;
             return;
@@ -174,20 +231,20 @@ impl<'a> Notes<'a> {
             self.over = Some((reject, 0));
         } else {
             self.room -= 1;
-            self.rejects.push(reject);
+            self.found.rejects.push(reject);
         }
     }
 
     /// Leaves out a valid record, which is already counted, since it repeats another one exactly.
     pub(super) fn leave_out_repeat(&mut self) {
-        self.records -= 1;
-        self.lenient.repeated += 1;
+        self.found.records -= 1;
+        self.found.lenient.repeated += 1;
     }
 
     /// Rejects a valid record, which is already counted.
     pub(super) fn reject_duplicate(&mut self, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
-        self.records -= 1;
-        self.reject_record(place, reason, raw);
+        self.found.records -= 1;
+        self.reject(1, place, reason, raw);
     }
 
     /// Counts unknown fields below a pattern such as `/*/predictions/*`.
@@ -198,46 +255,26 @@ impl<'a> Notes<'a> {
                 known.field.strip_prefix(pattern).and_then(|rest| rest.strip_prefix('/')) == Some(&name)
             };
             // An unknown field usually occurs in most records of a body.
-            if let Some(known) = self.drift.iter_mut().find(|known| is_it(known)) {
+            if let Some(known) = self.found.drift.iter_mut().find(|known| is_it(known)) {
                 known.count += 1;
                 continue;
             }
             let field = format!("{pattern}/{}", truncate::beginning(&name, EXAMPLE_BYTES));
             let example = truncate::beginning(json, EXAMPLE_BYTES);
-            Drift { endpoint: self.request.endpoint, field, count: 1, example }.add_to(&mut self.drift);
+            Drift { endpoint: self.request.endpoint, field, count: 1, example }.add_to(&mut self.found.drift);
         }
     }
 
-    /// Adds the notes on a piece.
-    pub(super) fn absorb(&mut self, other: Self) {
-        self.rejects.extend(other.rejects);
-        self.rejects.extend(other.over.map(closing));
-        other.drift.into_iter().for_each(|drift| drift.add_to(&mut self.drift));
-        self.unusual += other.unusual;
-        self.undated += other.undated;
-        self.lenient += other.lenient;
-        self.oversized.extend(other.oversized);
-        self.records += other.records;
-        self.rejected += other.rejected;
-        self.histories += other.histories;
-        self.lost += other.lost;
+    /// The contents. The last reject of a piece that has more than are listed counts the rest.
+    pub(super) fn finish(mut self) -> Decoded {
+        if let Some((mut reject, more)) = self.over {
+            if more > 0 {
+                reject.reason = format!("{}; {more} more rejected records are not listed", reject.reason);
+            }
+            self.found.rejects.push(reject);
+        }
+        self.found
     }
-
-    /// The notes, together with the parts they belong to.
-    pub(super) fn with(self, parts: Vec<AnswerPart>) -> Decoded {
-        let Self { mut rejects, over, drift, unusual, undated, lenient, oversized, .. } = self;
-        let Self { records, rejected, histories, lost, .. } = self;
-        rejects.extend(over.map(closing));
-        Decoded { parts, rejects, drift, unusual, undated, lenient, oversized, records, rejected, histories, lost }
-    }
-}
-
-/// The last reject of a piece that has more than are listed.
-fn closing((mut reject, more): (Reject, u64)) -> Reject {
-    if more > 0 {
-        reject.reason = format!("{}; {more} more rejected records are not listed", reject.reason);
-    }
-    reject
 }
 
 /// A key as a token of a JSON pointer.

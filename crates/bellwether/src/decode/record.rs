@@ -52,48 +52,19 @@ pub(super) fn read_next<'a, const N: usize>(
     Ok((sorted.fields, sorted.unknown))
 }
 
-/// An object whose shape depends on which fields it has.
-#[derive(Debug)]
-pub(super) struct ObjectShape<'a>(Vec<(Cow<'a, str>, RawValue<'a>)>);
-
-impl<'a> ObjectShape<'a> {
-    pub(super) fn read(text: &'a str) -> Result<Self, String> {
-        let mut cursor = Cursor::new(text);
-        let mut members = Vec::new();
-        each_member(&mut cursor, |name, value| {
-            // Few fields are known, and the number of others is limited.
-            if members.len() >= 2 * MAX_UNKNOWN {
-                return Err(too_many_unknown());
+/// Whether an object is in the older of two forms: it has fields of that form, and none of the newer. None of them comes twice.
+pub(super) fn is_of_older_form(text: &str, newer: &[&str], older: &[&str]) -> Result<bool, String> {
+    let mut found: Vec<&str> = Vec::new();
+    each_member(&mut Cursor::new(text), |name, _| {
+        if let Some(known) = newer.iter().chain(older).find(|known| **known == name) {
+            if found.contains(known) {
+                return Err(duplicate(&name));
             }
-            members.push((name, value));
-            Ok(())
-        })?;
-        cursor.end()?;
-        Ok(Self(members))
-    }
-
-    /// Whether it has any of some fields. Duplicates of them are an error.
-    pub(super) fn has_any(&self, names: &[&str]) -> Result<bool, String> {
-        let mut has_any = false;
-        for name in names {
-            match self.0.iter().filter(|(known, _)| known == name).count() {
-                0 => {}
-                1 => has_any = true,
-                _ => return Err(duplicate(name)),
-            }
+            found.push(known);
         }
-        Ok(has_any)
-    }
-
-    /// The named fields, in the order of the names, and all others.
-    pub(super) fn fields<const N: usize>(
-        self,
-        names: [&'static str; N],
-    ) -> Result<([RecordField<'a>; N], Fields<'a>), String> {
-        let mut sorted = Sorted::new(names);
-        self.0.into_iter().try_for_each(|(name, value)| sorted.add(name, value))?;
-        Ok((sorted.fields, sorted.unknown))
-    }
+        Ok(())
+    })?;
+    Ok(older.iter().any(|name| found.contains(name)) && !newer.iter().any(|name| found.contains(name)))
 }
 
 /// The named fields, and all others.
@@ -119,6 +90,16 @@ impl<'a, const N: usize> Sorted<'a, N> {
     }
 }
 
+/// The members of an object, in their order.
+pub(super) fn members(text: &str) -> Result<Fields<'_>, String> {
+    let mut members = Fields::new();
+    each_member(&mut Cursor::new(text), |name, value| {
+        members.push((name, value.json));
+        Ok(())
+    })?;
+    Ok(members)
+}
+
 /// Visits the members of the next object.
 #[inline]
 fn each_member<'a>(
@@ -134,7 +115,7 @@ fn each_member<'a>(
 
 impl<'a> RecordField<'a> {
     pub(super) fn new(name: &'static str, json: &'a str) -> Self {
-        Self { name, value: Some(RawValue::of(json)) }
+        Self { name, value: Some(RawValue::new(json)) }
     }
 
     /// A field that an object does not have.
@@ -314,14 +295,10 @@ fn not_finite(written: &str) -> String {
 pub(super) fn push_unknown<'a>(unknown: &mut Fields<'a>, name: Cow<'a, str>, json: &'a str) -> Result<(), String> {
     well_formed(json).map_err(|reason| format!("`{}`: {reason}", truncate::excerpt(&name)))?;
     if unknown.len() >= MAX_UNKNOWN {
-        return Err(too_many_unknown());
+        return Err(format!("more than {MAX_UNKNOWN} unknown fields"));
     }
     unknown.push((name, json));
     Ok(())
-}
-
-fn too_many_unknown() -> String {
-    format!("more than {MAX_UNKNOWN} unknown fields")
 }
 
 /// The text of a value, after checking that it is JSON.

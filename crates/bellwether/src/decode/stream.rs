@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, ErrorKind};
 
 use super::batch::{Batch, Bounds, Piece};
-use super::scan::{Malformed, Scanner, Shape};
+use super::scan::{Malformed, Shape};
 use super::unwrap::Unwrapping;
 
 /// Why decoding an answer failed.
@@ -28,32 +28,9 @@ pub(super) const GROUP_BYTES: usize = 128 << 10;
 /// The batches of a body.
 pub(super) struct BodyBatches<R> {
     body: R,
-    shape: Shape,
-    cutter: Cutter,
+    cutter: Unwrapping,
     batch: Batch,
     state: StreamState,
-}
-
-/// What cuts a body into pieces.
-enum Cutter {
-    Plain(Scanner),
-    Unwrapping(Box<Unwrapping>),
-}
-
-impl Cutter {
-    fn feed(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
-        match self {
-            Self::Plain(scanner) => scanner.feed(bytes, batch),
-            Self::Unwrapping(unwrapping) => unwrapping.feed(bytes, batch),
-        }
-    }
-
-    fn finish(&mut self, batch: &mut Batch) -> Result<(), Malformed> {
-        match self {
-            Self::Plain(scanner) => scanner.finish(batch),
-            Self::Unwrapping(unwrapping) => unwrapping.finish(batch),
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,22 +42,9 @@ enum StreamState {
 }
 
 impl<R: BufRead> BodyBatches<R> {
-    pub(super) fn new(body: R, shape: Shape, bounds: Bounds) -> Self {
-        Self {
-            body,
-            shape,
-            cutter: Cutter::Plain(Scanner::new(shape)),
-            batch: Batch::new(bounds),
-            state: StreamState::Fresh,
-        }
-    }
-
-    /// The same for answers that objects may wrap, in one of these members.
-    pub(super) fn unwrapping(self, names: &[String]) -> Self {
-        match names {
-            [] => self,
-            names => Self { cutter: Cutter::Unwrapping(Box::new(Unwrapping::new(names, self.shape))), ..self },
-        }
+    /// The batches of a body, whose answer may be in one of these members of an object that wraps it.
+    pub(super) fn new(body: R, shape: Shape, wrappers: &[String], bounds: Bounds) -> Self {
+        Self { body, cutter: Unwrapping::new(wrappers, shape), batch: Batch::new(bounds), state: StreamState::Fresh }
     }
 
     /// The next batch. A body without pieces is one empty batch, so that an empty answer is delivered.
@@ -187,7 +151,7 @@ mod tests {
 
     /// Number of pieces, and the most bytes and pieces held at a time.
     fn drain(body: impl Read, bounds: Bounds) -> (u64, usize, usize) {
-        let mut batches = BodyBatches::new(BufReader::with_capacity(PORTION, body), Shape::Fields, bounds);
+        let mut batches = BodyBatches::new(BufReader::with_capacity(PORTION, body), Shape::Fields, &[], bounds);
         let (mut pieces, mut bytes, mut most) = (0, 0, 0);
         while let Some(batch) = batches.next::<Infallible>(|| usize::MAX).unwrap() {
             bytes = bytes.max(batch.capacity());
@@ -215,7 +179,7 @@ mod tests {
         let bounds = Bounds { piece: 70_000, key: 4, depth: 2, ..Bounds::ANSWER };
         let long = format!("\"{}\"", "a".repeat(70_000));
         let body = format!(r#"{{"A": {long}, "BBBBB": [2], "C": [[[4]]], "D": [5]}}"#);
-        let mut batches = BodyBatches::new(body.as_bytes(), Shape::Fields, bounds);
+        let mut batches = BodyBatches::new(body.as_bytes(), Shape::Fields, &[], bounds);
         let batch = batches.next::<Infallible>(|| usize::MAX).unwrap().unwrap();
         let found: Vec<_> = batch.pieces().iter().map(|piece| (piece.text(), piece.raw())).collect();
         let expected: [(Result<&str, &str>, &[u8]); 4] = [
@@ -234,7 +198,7 @@ mod tests {
     fn millions_of_nesting_levels_need_only_a_counter() {
         let levels = 5_000_000;
         let body = [b"{\"A\": ".to_vec(), vec![b'['; levels], vec![b']'; levels], b", \"B\": 1}".to_vec()].concat();
-        let mut batches = BodyBatches::new(&body[..], Shape::Fields, Bounds::ANSWER);
+        let mut batches = BodyBatches::new(&body[..], Shape::Fields, &[], Bounds::ANSWER);
         let mut texts = Vec::new();
         while let Some(batch) = batches.next::<Infallible>(|| usize::MAX).unwrap() {
             texts.extend(batch.pieces().iter().map(|piece| piece.text().map(str::to_owned)));
@@ -252,14 +216,14 @@ mod tests {
         }
         let body = BufReader::new(b"{\"A\": 1,".chain(Broken));
         let fault =
-            BodyBatches::new(body, Shape::Fields, Bounds::ANSWER).next::<Infallible>(|| usize::MAX).unwrap_err();
+            BodyBatches::new(body, Shape::Fields, &[], Bounds::ANSWER).next::<Infallible>(|| usize::MAX).unwrap_err();
         assert!(matches!(fault, DecodeFault::Read(_)), "{fault:?}");
     }
 
     #[test]
     fn groups_contain_every_piece_once_and_in_order() {
         let body = BufReader::new(Made::new(300, 3 << 10));
-        let mut batches = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER);
+        let mut batches = BodyBatches::new(body, Shape::Fields, &[], Bounds::ANSWER);
         let pieces = batches.next::<Infallible>(|| usize::MAX).unwrap().unwrap().pieces();
         let groups = groups(&pieces);
         assert!(groups.len() > 5, "{}", groups.len());
@@ -276,7 +240,7 @@ mod tests {
                 if fed.get() % step == 0 { 1 } else { 64 << 10 }
             };
             let body = BufReader::with_capacity(1 << 10, Made::new(300, 3 << 10));
-            let mut batches = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER);
+            let mut batches = BodyBatches::new(body, Shape::Fields, &[], Bounds::ANSWER);
             let mut lengths = Vec::new();
             while let Some(batch) = batches.next::<Infallible>(aim).unwrap() {
                 lengths.extend(batch.pieces().iter().map(|piece| piece.raw().len()));
@@ -287,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_batch_for_one_thread_is_one_group() {
-        let mut batches = BodyBatches::new(BufReader::new(Made::new(300, 3 << 10)), Shape::Fields, Bounds::ANSWER);
+        let mut batches = BodyBatches::new(BufReader::new(Made::new(300, 3 << 10)), Shape::Fields, &[], Bounds::ANSWER);
         let mut pieces = 0;
         while let Some(batch) = batches.next::<Infallible>(|| GROUP_BYTES).unwrap() {
             assert_eq!(groups(&batch.pieces()).len(), 1);

@@ -12,9 +12,8 @@ use arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMi
 
 use super::answer::Answer;
 use super::batch::Piece;
-use super::decoded::{AnswerPart, Decoded};
-use super::notes::Notes;
-use super::record::{self, Fields, ObjectShape, RecordField};
+use super::notes::{Decoded, Notes};
+use super::record::{self, Fields, RecordField};
 use crate::tables::{Leniencies, Series, Table};
 
 /// The fields of the newer shape.
@@ -38,16 +37,9 @@ const OLDER: [&str; 12] = [
 
 /// Decodes a body with one summary.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
-    let mut notes = Notes::new(answer);
-    let mut parts = Vec::new();
-    for piece in pieces {
-        let read = |text| read(answer, &mut notes, text).map_err(|reason| record::complaint(text).unwrap_or(reason));
-        match piece.text().and_then(read) {
-            Ok(rows) => parts.push(AnswerPart::Series(Series { key: answer.asked_key(), rows })),
-            Err(reason) => notes.reject_piece(answer, piece, reason),
-        }
-    }
-    notes.with(parts)
+    Notes::decode_records(answer, pieces, |notes, text| {
+        Ok(Series { key: answer.asked_key(), rows: read(answer, notes, text)? })
+    })
 }
 
 /// The fields of a summary for one article.
@@ -68,28 +60,22 @@ struct DecodedSummary<'p> {
 }
 
 fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<RecordBatch, String> {
-    let object = ObjectShape::read(text)?;
     // Both shapes have the ticker and the name of the company.
-    let (has_newer, has_older) = (object.has_any(&NEWER[2..])?, object.has_any(&OLDER[2..])?);
-    let is_older = has_older && !has_newer;
-    let summary = if is_older { read_older(answer, notes, object)? } else { read_newer(answer, notes, object)? };
-    notes.count_record();
+    let is_older = record::is_of_older_form(text, &NEWER[2..], &OLDER[2..])?;
+    let summary = if is_older { read_older(answer, notes, text)? } else { read_newer(answer, notes, text)? };
+    notes.found.records += 1;
     let extra = record::as_object(summary.extra.iter().map(|(name, json)| (&**name, json.as_str())));
     Ok(row(&summary.debtor, summary.articles, extra))
 }
 
-fn read_newer<'p>(
-    answer: &Answer<'_>,
-    notes: &mut Notes<'_>,
-    object: ObjectShape<'p>,
-) -> Result<DecodedSummary<'p>, String> {
-    let ([ticker, debtor, low, high, avg], unknown) = object.fields(NEWER)?;
+fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> Result<DecodedSummary<'p>, String> {
+    let ([ticker, debtor, low, high, avg], unknown) = record::read(text, NEWER)?;
     answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
     let debtor = debtor.string()?;
     let mut lenient = Leniencies::default();
     let mut reference = |field| reference(field, &mut lenient);
     let [low, high, avg] = [reference(low)?, reference(high)?, reference(avg)?];
-    notes.accepted_leniently(lenient);
+    notes.found.lenient += lenient;
     notes.unknown("", &unknown);
     let mut extra = extra_of(answer, unknown);
     for (name, (_, unknown)) in NEWER[2..].iter().zip([&low, &high, &avg]) {
@@ -115,12 +101,8 @@ fn reference<'p>(field: RecordField<'p>, lenient: &mut Leniencies) -> Result<(Su
     read().map_err(|reason: String| field.at_fault(&reason))
 }
 
-fn read_older<'p>(
-    answer: &Answer<'_>,
-    notes: &mut Notes<'_>,
-    object: ObjectShape<'p>,
-) -> Result<DecodedSummary<'p>, String> {
-    let ([ticker, debtor, crawl_date, of_articles @ ..], unknown) = object.fields(OLDER)?;
+fn read_older<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> Result<DecodedSummary<'p>, String> {
+    let ([ticker, debtor, crawl_date, of_articles @ ..], unknown) = record::read(text, OLDER)?;
     answer.check_ticker(answer.asked_ticker().as_str(), &ticker.one_of()?)?;
     let debtor = debtor.string()?;
     crawl_date.string()?;

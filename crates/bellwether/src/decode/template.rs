@@ -1,16 +1,23 @@
 //! A template for the entries of a history, learned from one of them.
 //!
 //! A service writes all entries of a history with the same bytes between their values. So those bytes are compared many
-//! at a time, and only the values are parsed. Any other entry does not match and is read by `entry`.
+//! at a time, and only the values are parsed. Any other entry does not match and is read by `history`.
 
 use super::cursor::Cursor;
-use super::entry::Entry;
 use super::number;
 use crate::interface::Signal;
 use crate::tables::dates::{Date, Month};
 
 /// The longest text between two values.
 const LONGEST: usize = 32;
+
+/// A signal with its date and confidence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) date: Date,
+    pub(super) signal: Signal,
+    pub(super) confidence: f64,
+}
 
 /// The text around the values of an entry: a date, a signal and a confidence, in this order.
 #[derive(Clone, Debug)]
@@ -33,20 +40,20 @@ pub(super) struct Template {
 impl Template {
     /// Learns the template from an entry whose values are known. `text` starts after the entry before it, and its first
     /// `separator` bytes separate the two.
-    pub(super) fn of(text: &str, separator: usize, entry: Entry) -> Option<Self> {
+    pub(super) fn learn(text: &str, separator: usize, entry: Entry) -> Option<Self> {
         let mut cursor = Cursor::new(text);
         cursor.go_to(separator);
-        let day = enter_date(&mut cursor)?;
-        let month = Month::of(*text.as_bytes()[day..].first_chunk()?).filter(Month::is_within_range)?;
+        let day = enter_field(&mut cursor, b"{", b"\"date\"", b"\"")?;
+        let month = Month::parse(*text.as_bytes()[day..].first_chunk()?).filter(Month::is_within_range)?;
         let midnight = month.midnight(*text.as_bytes()[day + Month::LENGTH..].first_chunk()?)?;
         cursor.go_to(day + DAY);
         cursor.go_on(memchr::memchr(b'"', cursor.rest())? + 1);
-        let signal = enter_signal(&mut cursor)?;
+        let signal = enter_field(&mut cursor, b",", b"\"signal\"", b"\"")?;
         let signal_end = signal + entry.signal.as_str().len();
         cursor.go_to(signal_end + 1);
-        let confidence = enter_confidence(&mut cursor)?;
+        let confidence = enter_field(&mut cursor, b",", b"\"confidence\"", b"")?;
         let (_, length) = number::read_first(cursor.rest())?;
-        let literal = |from: usize, to: usize| Literal::of(text.as_bytes().get(from..to)?);
+        let literal = |from: usize, to: usize| Literal::new(text.as_bytes().get(from..to)?);
         Some(Self {
             before_day: literal(0, day)?,
             separator,
@@ -80,31 +87,14 @@ impl Template {
     fn midnight(&mut self, day: &[u8; DAY]) -> Option<i64> {
         let (month, day) = day.split_first_chunk()?;
         if !self.month.is(month) {
-            self.month = Month::of(*month).filter(Month::is_within_range)?;
+            self.month = Month::parse(*month).filter(Month::is_within_range)?;
         }
         self.month.midnight(*day.first_chunk()?)
     }
 }
 
-/// Moves past the quote of the date that an entry starts with; returns where the date starts.
-fn enter_date(cursor: &mut Cursor<'_>) -> Option<usize> {
-    enter_field(cursor, b"{", b"\"date\"")?;
-    cursor.eat(b"\"").then(|| cursor.at())
-}
-
-/// Moves past the quote of the signal that follows a date.
-fn enter_signal(cursor: &mut Cursor<'_>) -> Option<usize> {
-    enter_field(cursor, b",", b"\"signal\"")?;
-    cursor.eat(b"\"").then(|| cursor.at())
-}
-
-/// Moves to the confidence that follows a signal.
-fn enter_confidence(cursor: &mut Cursor<'_>) -> Option<usize> {
-    enter_field(cursor, b",", b"\"confidence\"")?;
-    Some(cursor.at())
-}
-
-fn enter_field(cursor: &mut Cursor<'_>, before: &[u8], name: &[u8]) -> Option<()> {
+/// Moves past the name of a field, and past a quote if its value is text; returns where the value starts.
+fn enter_field(cursor: &mut Cursor<'_>, before: &[u8], name: &[u8], quote: &[u8]) -> Option<usize> {
     cursor.skip_white();
     let comes = cursor.eat(before);
     cursor.skip_white();
@@ -114,7 +104,7 @@ fn enter_field(cursor: &mut Cursor<'_>, before: &[u8], name: &[u8]) -> Option<()
     cursor.skip_white();
     let comes = cursor.eat(b":");
     cursor.skip_white();
-    comes.then_some(())
+    (comes && cursor.eat(quote)).then(|| cursor.at())
 }
 
 /// The length of a calendar date.
@@ -142,7 +132,7 @@ struct Literal {
 }
 
 impl Literal {
-    fn of(text: &[u8]) -> Option<Self> {
+    fn new(text: &[u8]) -> Option<Self> {
         let (mut bytes, mut masks) = ([0; LONGEST], [0; LONGEST]);
         bytes.get_mut(..text.len())?.copy_from_slice(text);
         masks[..text.len()].fill(0xff);
@@ -167,17 +157,17 @@ fn words(bytes: &[u8; LONGEST]) -> [u64; LONGEST / 8] {
 #[cfg(test)]
 mod tests {
     use super::super::cursor::Cursor;
-    use super::super::entry::{self, Entry};
-    use super::Template;
+    use super::super::history::read_entry;
+    use super::{Entry, Template};
 
     const FIRST: &str = r#",  {"date":"2026-11-20T00:00:00-05:00", "signal":"buy","confidence":0.75 }"#;
 
     fn exact(entry: &str) -> Entry {
-        entry::read(&mut Cursor::new(entry)).unwrap().0
+        read_entry(&mut Cursor::new(entry)).unwrap().0
     }
 
     fn read(next: &str) -> Option<(Entry, usize)> {
-        let mut form = Template::of(FIRST, 3, exact(&FIRST[3..])).unwrap();
+        let mut form = Template::learn(FIRST, 3, exact(&FIRST[3..])).unwrap();
         // Templates do not match near the end of a text.
         let text = format!("{next}{}", " ".repeat(super::LONGEST));
         let mut cursor = Cursor::new(&text);
@@ -224,7 +214,7 @@ mod tests {
             r#",{"signal":"buy","date":"2026-11-20","confidence":0.75}"#.to_owned(),
             format!(r#",{{"date":"2026-11-20",{}"signal":"buy","confidence":0.75}}"#, " ".repeat(40)),
         ] {
-            assert!(Template::of(&text, 1, exact(&text[1..])).is_none(), "{text}");
+            assert!(Template::learn(&text, 1, exact(&text[1..])).is_none(), "{text}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::batch::{Batch, Bounds};
 use super::scan::{Malformed, Scanner, Shape};
 
-/// A scanner of bodies that may be wrapped. An answer that is no object, where the wrapper would be one, is read as it is.
+/// A scanner of bodies that may be wrapped, if members are named that may hold the answer. An answer that is no object, where the wrapper would be one, is read as it is.
 #[derive(Debug)]
 pub(super) struct Unwrapping {
     /// The members that may hold the answer; the first of them counts.
@@ -28,7 +28,8 @@ enum WrapperState {
 impl Unwrapping {
     pub(super) fn new(names: &[String], shape: Shape) -> Self {
         let (wrapper, answer) = (Scanner::new(Shape::Fields), Scanner::new(shape));
-        Self { names: names.to_vec(), wrapper, beside: Batch::new(Bounds::ANSWER), answer, state: WrapperState::Before }
+        let state = if names.is_empty() { WrapperState::Bare } else { WrapperState::Before };
+        Self { names: names.to_vec(), wrapper, beside: Batch::new(Bounds::ANSWER), answer, state }
     }
 
     /// Scans the next bytes until their end or until the batch is full; returns how many it consumed.

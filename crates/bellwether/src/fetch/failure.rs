@@ -11,11 +11,13 @@ use tokio::time::timeout;
 
 use super::Refusal;
 use super::body::Evidence;
+use super::route::Route;
 use super::unpack::Corrupt;
 use crate::error::{Error, ErrorKind, Reason};
 use crate::interface::ValidationFault;
 use crate::key::ApiKey;
 use crate::net::connection::{innermost, is_certificate};
+use crate::plan::Request;
 use crate::text::escape::escape;
 use crate::text::human::{count_of, took};
 use crate::time::skew::Skew;
@@ -39,15 +41,6 @@ pub(crate) enum ReadFault {
     },
     /// The reader cannot continue, whatever the body contains.
     Stop(Error),
-}
-
-/// The coordinates of a request for error messages.
-#[derive(Clone, Debug)]
-pub(super) struct RequestPlace {
-    pub(super) host: String,
-    pub(super) request: String,
-    /// The proxy, if any.
-    pub(super) proxy: Option<String>,
 }
 
 /// A failed attempt.
@@ -110,7 +103,7 @@ impl Failure {
     }
 
     /// A failure from an error response.
-    pub(super) async fn of_status(response: reqwest::Response, now: DateTime<Utc>, key: &ApiKey) -> Self {
+    pub(super) async fn from_response(response: reqwest::Response, now: DateTime<Utc>, key: &ApiKey) -> Self {
         let status = response.status().as_u16();
         let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| wait_of(value.to_str().ok()?, now));
         let location = response.headers().get(LOCATION).and_then(|location| location.to_str().ok()).map(|location| {
@@ -148,9 +141,15 @@ impl Failure {
     }
 
     /// The failure as a user-facing error.
-    pub(super) fn into_error(self, place: RequestPlace, attempts: u32, evidence: Option<Evidence>) -> Error {
-        let RequestPlace { host, request, proxy } = place;
-        let source: Reason = match proxy {
+    pub(super) fn into_error(
+        self,
+        route: &Route,
+        request: &Request,
+        attempts: u32,
+        evidence: Option<Evidence>,
+    ) -> Error {
+        let (host, request) = (&route.host, request.to_string());
+        let source: Reason = match route.proxy() {
             Some(proxy) => format!("through the proxy `{proxy}`: {self}").into(),
             None => self.to_string().into(),
         };
@@ -181,10 +180,10 @@ impl Failure {
                     None => error,
                 }
             }
-            Self::Status { status: status @ (401 | 403), words, .. } => key_refused(&host, &request, status, words),
+            Self::Status { status: status @ (401 | 403), words, .. } => key_refused(host, &request, status, words),
             Self::Status { status: 422, fault: Some(fault), .. } => {
                 if is_of_key(Some(&fault)) {
-                    return key_refused(&host, &request, 422, None);
+                    return key_refused(host, &request, 422, None);
                 }
                 Error::new(ErrorKind::Refused, format!("{host} says `{request}` is invalid: {fault}"))
             }

@@ -21,6 +21,7 @@ use chrono::{DateTime, Utc};
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AGE, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{StatusCode, redirect};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use url::Url;
 
 pub(crate) use body::{Body, BodySummary};
@@ -37,7 +38,7 @@ use crate::time::Clock;
 use crate::time::skew::Skew;
 
 use body::{BodyOptions, Evidence, read_body};
-use failure::{Failure, RequestPlace};
+use failure::Failure;
 use retry::{RateLimiter, RetrySchedule, RetryVerdict};
 use route::Route;
 
@@ -167,7 +168,8 @@ pub(crate) struct Client {
     free: Semaphore,
     /// One per host, since both addresses may share a host.
     paces: BTreeMap<String, RateLimiter>,
-    patience: retry::Patience,
+    /// When the time ends that a whole run may spend on retries. Success never refills it.
+    patience: Instant,
     stall: Duration,
     evidence: PathBuf,
     gauge: Gauge,
@@ -216,7 +218,7 @@ impl Client {
             trust: ClockTrust::Confirmed,
             free: Semaphore::new(limits.connections),
             paces,
-            patience: retry::Patience::new(limits.patience),
+            patience: Instant::now() + limits.patience,
             stall: limits.stall,
             evidence,
             gauge: Gauge::default(),
@@ -238,8 +240,7 @@ impl Client {
     pub(crate) async fn probe(&self, request: &Request) -> Result<ResponseHead> {
         let route = self.route(request);
         self.paces[&route.host].wait().await;
-        let place = || RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
-        let failed = |failure: Failure| failure.into_error(place(), 1, None);
+        let failed = |failure: Failure| failure.into_error(route, request, 1, None);
         let answer = self.send(request, None, Some(PROBE_TIMEOUT)).await;
         let response = answer.map_err(|error| failed(Failure::transport(error)))?;
         let date = date_of(&response);
@@ -247,8 +248,7 @@ impl Client {
         let is_page = kind.is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"));
         let status = response.status().as_u16();
         if matches!(status, 401 | 403 | 422) {
-            let failure = Failure::of_status(response, self.clock.now(), &self.key).await;
-            let error = failed(failure);
+            let error = failed(Failure::from_response(response, self.clock.now(), &self.key).await);
             if error.kind() == ErrorKind::Key {
                 return Err(error);
             }
@@ -318,18 +318,16 @@ impl Client {
             malformed_before |= matches!(failure, Failure::Malformed { .. });
             let wait = match verdict {
                 RetryVerdict::GiveUp => None,
-                RetryVerdict::AskAgain => schedule.next(&self.patience),
-                RetryVerdict::WaitOut { hint } => schedule.next_while_patient(hint, &self.patience),
+                RetryVerdict::AskAgain => schedule.next(self.patience),
+                RetryVerdict::WaitOut { hint } => schedule.next_while_patient(hint, self.patience),
                 RetryVerdict::SlowDown { hint } => {
                     self.paces[&route.host].slow_down();
-                    schedule.next_while_patient(hint, &self.patience)
+                    schedule.next_while_patient(hint, self.patience)
                 }
             };
             let Some(wait) = wait else {
-                let place =
-                    RequestPlace { host: route.host.clone(), request: request.to_string(), proxy: route.proxy() };
                 let is_of_one = failure.is_of_one_request();
-                let error = failure.into_error(place, schedule.attempts, evidence);
+                let error = failure.into_error(route, request, schedule.attempts, evidence);
                 return if is_of_one { Ok(Answered::Failed(error)) } else { Err(error) };
             };
             self.gauge.waits(&failure.to_string());
@@ -356,7 +354,7 @@ impl Client {
         let is_as_before = status == StatusCode::NOT_MODIFIED && condition.is_some();
         let is_whole = status.is_success() && !matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::NO_CONTENT);
         if !is_whole && !is_as_before {
-            return Err(Failure::of_status(response, self.clock.now(), &self.key).await);
+            return Err(Failure::from_response(response, self.clock.now(), &self.key).await);
         }
         let evidence = evidence.map(|evidence| evidence.path().to_owned());
         let (key, clock) = (self.key.clone(), self.clock);
@@ -382,7 +380,7 @@ impl Client {
         self.check_clock(&response, asked)?;
         match response.status() {
             StatusCode::OK => Ok(response),
-            _ => Err(Failure::of_status(response, self.clock.now(), &self.key).await),
+            _ => Err(Failure::from_response(response, self.clock.now(), &self.key).await),
         }
     }
 

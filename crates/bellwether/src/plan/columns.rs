@@ -305,20 +305,8 @@ impl Decay {
 /// A feature: a number computed from the news known when a signal was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Feature {
-    /// The number of articles.
-    Count(Days),
-    /// The mean score.
-    Mean(Days),
-    /// The lowest score.
-    Min(Days),
-    /// The highest score.
-    Max(Days),
-    /// The sample standard deviation of the scores.
-    Std(Days),
-    /// The sum of the scores.
-    Sum(Days),
-    /// The median of the scores.
-    Median(Days),
+    /// A statistic of the articles in a window, or of their scores.
+    Window(Statistic, Days),
     /// The mean of the scores, each of which counts less the older its article is.
     Decay(Decay),
     /// The score of the last article.
@@ -339,18 +327,12 @@ impl Feature {
     /// The features of some windows and statistics: window by window, then the last article.
     pub(super) fn of_articles(windows: &[Days], statistics: &[Statistic], half_lives: &[Days]) -> Vec<Self> {
         let in_window = |window: Days| {
-            statistics.iter().flat_map(move |statistic| match statistic {
-                Statistic::Count => vec![Self::Count(window)],
-                Statistic::Mean => vec![Self::Mean(window)],
-                Statistic::Min => vec![Self::Min(window)],
-                Statistic::Max => vec![Self::Max(window)],
-                Statistic::Std => vec![Self::Std(window)],
-                Statistic::Sum => vec![Self::Sum(window)],
-                Statistic::Median => vec![Self::Median(window)],
+            statistics.iter().flat_map(move |&statistic| match statistic {
                 Statistic::Decay => {
                     half_lives.iter().map(|&half_life| Self::Decay(Decay { half_life, window })).collect()
                 }
                 Statistic::Last | Statistic::DaysSince => Vec::new(),
+                of_window => vec![Self::Window(of_window, window)],
             })
         };
         let mut features: Vec<Self> = windows.iter().flat_map(|&days| in_window(days)).collect();
@@ -363,32 +345,27 @@ impl Feature {
         features
     }
 
+    /// The number of articles in a window.
+    pub fn count(window: Days) -> Self {
+        Self::Window(Statistic::Count, window)
+    }
+
     /// Its window, if it has one.
     pub fn window(&self) -> Option<Days> {
         match self {
-            Self::Count(days) | Self::Mean(days) | Self::Min(days) | Self::Max(days) | Self::Std(days) => Some(*days),
-            Self::Sum(days) | Self::Median(days) | Self::Decay(Decay { window: days, .. }) => Some(*days),
+            Self::Window(_, days) | Self::Decay(Decay { window: days, .. }) => Some(*days),
             _ => None,
         }
     }
 
     pub(super) fn field(&self) -> Field {
-        let (data_type, nullable) = match self {
+        let data_type = match self {
             // Without articles in a window the count is zero and the mean is null; both are if it is unknown.
-            Self::Count(_) | Self::DaysSince | Self::SummaryDaysSince => (DataType::Int32, true),
-            Self::LastDate => (tables::date(), true),
-            Self::Mean(_)
-            | Self::Min(_)
-            | Self::Max(_)
-            | Self::Std(_)
-            | Self::Sum(_)
-            | Self::Median(_)
-            | Self::Decay(_)
-            | Self::LastScore
-            | Self::Summary(_)
-            | Self::Historical(_) => (DataType::Float64, true),
+            Self::Window(Statistic::Count, _) | Self::DaysSince | Self::SummaryDaysSince => DataType::Int32,
+            Self::LastDate => tables::date(),
+            _ => DataType::Float64,
         };
-        Field::new(self.to_string(), data_type, nullable)
+        Field::new(self.to_string(), data_type, true)
     }
 }
 
@@ -396,13 +373,7 @@ impl Feature {
 impl fmt::Display for Feature {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Count(days) => write!(formatter, "news_count_{days}"),
-            Self::Mean(days) => write!(formatter, "news_mean_{days}"),
-            Self::Min(days) => write!(formatter, "news_min_{days}"),
-            Self::Max(days) => write!(formatter, "news_max_{days}"),
-            Self::Std(days) => write!(formatter, "news_std_{days}"),
-            Self::Sum(days) => write!(formatter, "news_sum_{days}"),
-            Self::Median(days) => write!(formatter, "news_median_{days}"),
+            Self::Window(statistic, days) => write!(formatter, "news_{statistic}_{days}"),
             Self::Decay(Decay { half_life, window }) => write!(formatter, "news_decay_{half_life}_{window}"),
             Self::LastScore => formatter.write_str("news_last_score"),
             Self::LastDate => formatter.write_str("news_last_date"),

@@ -229,7 +229,7 @@ impl DatasetPlan {
     /// The plan of the same signals with nothing but the count of the articles in each window.
     #[must_use]
     pub fn of_counts(&self) -> Self {
-        let features: Vec<Feature> = self.windows().into_iter().map(Feature::Count).collect();
+        let features: Vec<Feature> = self.windows().into_iter().map(Feature::count).collect();
         Self { features, ..self.clone() }.of_columns(Column::BASE.to_vec())
     }
 
@@ -238,7 +238,7 @@ impl DatasetPlan {
     #[must_use]
     pub fn of_features(&self, vintage: Vintage) -> Self {
         let mut features = self.features.clone();
-        for count in self.windows().into_iter().map(Feature::Count) {
+        for count in self.windows().into_iter().map(Feature::count) {
             if !features.contains(&count) {
                 features.push(count);
             }

@@ -1,7 +1,7 @@
 //! What each column of a dataset means: the words of `check --json` and of the page of columns.
 
 use super::{Column, DatasetPlan, Decay, Feature, Reference, RowKind};
-use crate::definition::Days;
+use crate::definition::{Days, Statistic};
 
 /// What a column means.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ impl Feature {
     pub fn meaning(&self) -> Meaning {
         let of_scores = |what: &str, days: &Days, example| {
             let days = days.count();
-            let is_sum = matches!(self, Self::Mean(_) | Self::Sum(_));
+            let is_sum = matches!(self, Self::Window(Statistic::Mean | Statistic::Sum, _));
             Meaning::unless(
                 if is_sum { NO_SUM } else { NO_SCORE },
                 format!("the {what} of the articles in the {days} days that end `lag` before the date"),
@@ -189,7 +189,7 @@ impl Feature {
             .in_unit(SCALE)
         };
         match self {
-            Self::Count(days) => Meaning::unless(
+            Self::Window(Statistic::Count, days) => Meaning::unless(
                 UNKNOWN,
                 format!(
                     "how many articles are dated in the {} days that end `lag` before the date, with or without a score",
@@ -198,10 +198,10 @@ impl Feature {
                 "3",
             )
             .in_unit("articles"),
-            Self::Mean(days) => of_scores("mean score", days, "-0.039"),
-            Self::Min(days) => of_scores("lowest score", days, "-0.62"),
-            Self::Max(days) => of_scores("highest score", days, "0.41"),
-            Self::Std(days) => Meaning::unless(
+            Self::Window(Statistic::Mean, days) => of_scores("mean score", days, "-0.039"),
+            Self::Window(Statistic::Min, days) => of_scores("lowest score", days, "-0.62"),
+            Self::Window(Statistic::Max, days) => of_scores("highest score", days, "0.41"),
+            Self::Window(Statistic::Std, days) => Meaning::unless(
                 "`news_count` is null, or fewer than two articles in the window have a score, or one has a score of a million or more",
                 format!(
                     "the sample standard deviation of the scores in the {} days that end `lag` before the date",
@@ -210,8 +210,11 @@ impl Feature {
                 "0.27",
             )
             .in_unit(SCALE),
-            Self::Sum(days) => of_scores("sum of the scores", days, "-0.12"),
-            Self::Median(days) => of_scores("median score", days, "-0.04"),
+            Self::Window(Statistic::Sum, days) => of_scores("sum of the scores", days, "-0.12"),
+            Self::Window(Statistic::Median, days) => of_scores("median score", days, "-0.04"),
+            Self::Window(Statistic::Decay | Statistic::Last | Statistic::DaysSince, _) => {
+                unreachable!("the statistics of no single window are features of their own")
+            }
             Self::Decay(Decay { half_life, window }) => Meaning::unless(
                 "`news_mean` is null, or all articles with a score are older than 20 half-lives",
                 format!(
@@ -277,23 +280,12 @@ mod tests {
 
     #[test]
     fn a_column_says_when_it_is_null_if_it_can_be() {
-        let days = || Days::new(7);
-        let features = [
-            Feature::Count(days()),
-            Feature::Mean(days()),
-            Feature::Min(days()),
-            Feature::Max(days()),
-            Feature::Std(days()),
-            Feature::Sum(days()),
-            Feature::Median(days()),
-            Feature::Decay(Decay { half_life: Days::new(3), window: days() }),
-            Feature::LastScore,
-            Feature::LastDate,
-            Feature::DaysSince,
+        let mut features = Feature::of_articles(&[Days::new(7)], Statistic::ALL, &[Days::new(3)]);
+        features.extend([
             Feature::Summary(Reference::Avg),
             Feature::SummaryDaysSince,
             Feature::Historical(Arc::from("score")),
-        ];
+        ]);
         for feature in features {
             assert_eq!(feature.meaning().null.is_some(), feature.field().is_nullable(), "{feature}");
         }

@@ -1,8 +1,9 @@
 //! The signals that a dataset selects of those that are fetched.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
-use chrono::NaiveDate;
+use chrono::{NaiveDate, NaiveTime};
 
 use crate::definition::Confidence;
 use crate::interface::{Period, Regime, Sector, Signal, Ticker};
@@ -67,6 +68,12 @@ impl Filter {
             && periods.as_ref().is_none_or(|periods| period.is_some_and(|period| periods.contains(&period)))
             && regimes.as_ref().is_none_or(|regimes| regime.is_some_and(|regime| regimes.contains(&regime)))
             && pairs.as_ref().is_none_or(is_pair)
+    }
+
+    /// The naive dates that it accepts, in microseconds since 1970.
+    pub fn dates(&self) -> Range<i64> {
+        let micros = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros();
+        self.from.map_or(i64::MIN, micros)..self.to.map_or(i64::MAX, micros)
     }
 
     /// Whether a ticker counts on a date, in naive microseconds.

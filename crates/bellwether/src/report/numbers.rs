@@ -18,7 +18,7 @@ use super::histogram::Histogram;
 use crate::error::{Error, Result};
 use crate::facts::is_drawn;
 use crate::interface::{Period, Regime, Signal};
-use crate::plan::{DatasetPlan, Days, Feature};
+use crate::plan::{DatasetPlan, Days, Feature, Statistic};
 use crate::time::MICROS_PER_DAY;
 
 /// The most tickers with gaps that are listed; each takes a kilobyte.
@@ -207,7 +207,7 @@ impl Counting {
     /// An empty count for a plan.
     pub(crate) fn new(plan: &DatasetPlan) -> Self {
         let windows = plan.features.iter().filter_map(|feature| match feature {
-            Feature::Count(days) => Some((*days, feature.to_string())),
+            Feature::Window(Statistic::Count, days) => Some((*days, feature.to_string())),
             _ => None,
         });
         let columns = plan.schema.fields().iter();

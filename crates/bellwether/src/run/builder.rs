@@ -54,7 +54,7 @@ impl Builder<'_> {
             dataset::articles(sources, dataset, scratch, deliver)
         } else if dataset.rows == RowKind::Observation {
             let series = self.view.members(self.scope)?;
-            let names = SeriesNames::of(&series, self.view.sources_of(&series)?);
+            let names = SeriesNames::new(&series, &self.view.sources_of(&series)?);
             let values = || self.view.signals_over_time();
             dataset::observations(Observations { values, series, names, past, stop }, dataset, scratch, deliver)
         } else {
@@ -69,7 +69,7 @@ impl Builder<'_> {
                 }))
             };
             let members = self.view.members(self.scope)?;
-            let names = SeriesNames::of(&members, self.view.sources_of(&members)?);
+            let names = SeriesNames::new(&members, &self.view.sources_of(&members)?);
             dataset::build(
                 DatasetInput { slabs, names, past, prices: self.prices(dataset)?, stop },
                 dataset,

@@ -127,7 +127,7 @@ pub async fn offered_tickers(plan: &Plan, options: &OfferOptions) -> Result<Offe
     let request = Arc::new(Request::bare(Endpoint::TickersAvailable));
     ask(plan, options, async |client| {
         let read = {
-            let (request, rules) = (Arc::clone(&request), Arc::new(Rules::of(plan)));
+            let (request, rules) = (Arc::clone(&request), Arc::new(Rules::from_plan(plan)));
             move |body: &mut Body| {
                 let mut offered = OfferedTickers::default();
                 decode_pages(&Answer { request: &request, rules: &rules }, body, |decoded| {

@@ -6,7 +6,7 @@ use super::text::{indent, number, one_of, quote, rows, wrap};
 use super::view::View;
 use crate::archive::ANSWERS;
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{Availability, DatasetPlan, Decay, Duplicates, Feature, Reference};
+use crate::plan::{Availability, DatasetPlan, Decay, Duplicates, Feature, Reference, Statistic};
 use crate::tables::Table;
 
 /// Window statistics use integers, billionths of a score; the limits keep them exact.
@@ -55,9 +55,18 @@ impl NewsQuery<'_> {
         self.has(|feature| matches!(feature, Feature::LastScore | Feature::LastDate | Feature::DaysSince))
     }
 
+    /// Whether features are one of some statistics of windows.
+    fn has_statistic(&self, wanted: &[Statistic]) -> bool {
+        self.has(|feature| match feature {
+            Feature::Window(statistic, _) => wanted.contains(statistic),
+            Feature::Decay(_) => wanted.contains(&Statistic::Decay),
+            _ => false,
+        })
+    }
+
     /// Whether features need integer statistics.
     fn has_integers(&self) -> bool {
-        self.has(|feature| matches!(feature, Feature::Mean(_) | Feature::Std(_) | Feature::Sum(_) | Feature::Decay(_)))
+        self.has_statistic(&[Statistic::Mean, Statistic::Std, Statistic::Sum, Statistic::Decay])
     }
 
     fn has_summary(&self) -> bool {
@@ -351,23 +360,20 @@ impl NewsQuery<'_> {
 
     fn windows(&self) -> String {
         let days = self.plan.windows().into_iter().map(|days| days.count().to_string());
-        let is_used = |wanted: fn(&Feature) -> bool| self.has(wanted);
-        let is_of_lowest = |feature: &Feature| {
-            matches!(feature, Feature::Mean(_) | Feature::Min(_) | Feature::Sum(_) | Feature::Decay(_))
-        };
-        let is_of_highest =
-            |feature: &Feature| matches!(feature, Feature::Mean(_) | Feature::Max(_) | Feature::Decay(_));
         let sorted = format!("{} as sorted", self.view.dialect.sort_values("a.score"));
         let statistics = [
             (true, "count(a.day) as articles, count(a.score) as scores"),
             (self.has_integers(), "sum(a.scaled) as total, max(abs(a.score)) as largest"),
             (
-                is_used(|feature| matches!(feature, Feature::Std(_))),
+                self.has_statistic(&[Statistic::Std]),
                 "sum(case when abs(a.score) < 1e6 then a.scaled * a.scaled end) as squares",
             ),
-            (self.has(is_of_lowest), "min(a.score) as lowest"),
-            (self.has(is_of_highest), "max(a.score) as highest"),
-            (is_used(|feature| matches!(feature, Feature::Median(_))), &*sorted),
+            (
+                self.has_statistic(&[Statistic::Mean, Statistic::Min, Statistic::Sum, Statistic::Decay]),
+                "min(a.score) as lowest",
+            ),
+            (self.has_statistic(&[Statistic::Mean, Statistic::Max, Statistic::Decay]), "max(a.score) as highest"),
+            (self.has_statistic(&[Statistic::Median]), &*sorted),
         ];
         let mut statistics: Vec<String> =
             statistics.into_iter().filter(|(is_used, _)| *is_used).map(|(_, text)| text.to_owned()).collect();
@@ -454,24 +460,24 @@ impl NewsQuery<'_> {
     pub(super) fn feature(&self, feature: &Feature) -> String {
         let w = feature.window().map(|days| format!("w{}", days.count())).unwrap_or_default();
         match feature {
-            Feature::Count(_) => format!("case when {w}.is_told then cast({w}.articles as int) end"),
-            Feature::Mean(_) => format!(
+            Feature::Window(Statistic::Count, _) => format!("case when {w}.is_told then cast({w}.articles as int) end"),
+            Feature::Window(Statistic::Mean, _) => format!(
                 "case when {w}.is_told and {w}.largest < 9e9 then\n        \
                  least(greatest(cast(cast({w}.total as string) as double) / ({w}.scores * 1e9), {w}.lowest), {w}.highest) end"
             ),
-            Feature::Min(_) => format!("case when {w}.is_told then {w}.lowest end"),
-            Feature::Max(_) => format!("case when {w}.is_told then {w}.highest end"),
+            Feature::Window(Statistic::Min, _) => format!("case when {w}.is_told then {w}.lowest end"),
+            Feature::Window(Statistic::Max, _) => format!("case when {w}.is_told then {w}.highest end"),
             // Every engine rounds correctly from text, but not from such decimals.
-            Feature::Std(_) => format!(
+            Feature::Window(Statistic::Std, _) => format!(
                 "case when {w}.is_told and {w}.scores > 1 and {w}.largest < 1e6 and {w}.scores * {w}.largest < 9e9 then\n        \
                  sqrt(cast(cast({w}.scores * {w}.squares - {w}.total * {w}.total as string) as double)\n        \
                  / ({w}.scores * ({w}.scores - 1))) / 1e9 end"
             ),
-            Feature::Sum(_) => format!(
+            Feature::Window(Statistic::Sum, _) => format!(
                 "case when {w}.is_told and {w}.largest < 9e9 then\n        \
                  case when {w}.scores = 1 then {w}.lowest else cast(cast({w}.total as string) as double) / 1e9 end end"
             ),
-            Feature::Median(_) => {
+            Feature::Window(Statistic::Median, _) => {
                 let at = |more: u8| {
                     self.view.dialect.element(&format!("{w}.sorted"), &format!("floor(({w}.scores + {more}) / 2)"))
                 };
@@ -495,6 +501,9 @@ impl NewsQuery<'_> {
             Feature::Summary(reference) => format!("m.{}_score", reference.as_str()),
             Feature::SummaryDaysSince => self.view.dialect.days_between("m.seen_from", "s.day"),
             Feature::Historical(_) => unreachable!("a plan with such a feature is refused"),
+            Feature::Window(Statistic::Decay | Statistic::Last | Statistic::DaysSince, _) => {
+                unreachable!("the statistics of no single window are features of their own")
+            }
         }
     }
 }

@@ -124,7 +124,7 @@ fn parse(text: &[u8]) -> Option<Date> {
 #[inline]
 fn parse_date(text: &[u8; 10]) -> Option<i64> {
     let (month, day) = text.split_first_chunk()?;
-    Month::of(*month)?.midnight(*day.first_chunk()?)
+    Month::parse(*month)?.midnight(*day.first_chunk()?)
 }
 
 /// The month at the start of a date.
@@ -142,7 +142,7 @@ impl Month {
 
     /// Parses a month.
     #[inline]
-    pub(crate) fn of(text: [u8; Self::LENGTH]) -> Option<Self> {
+    pub(crate) fn parse(text: [u8; Self::LENGTH]) -> Option<Self> {
         let [y1, y2, y3, y4, b'-', m1, m2, b'-'] = text else { return None };
         let (year, month) = (number(y1, y2)? * 100 + number(y3, y4)?, number(m1, m2)?);
         let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);

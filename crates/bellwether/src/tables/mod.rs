@@ -12,7 +12,10 @@ mod table;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, Int8Array, StringArray, StringDictionaryBuilder};
+use arrow::array::{
+    ArrayRef, AsArray, DictionaryArray, Float64Array, Int8Array, Int16Array, Int32Array, RecordBatch, StringArray,
+    StringDictionaryBuilder, TimestampMicrosecondArray,
+};
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
 pub use past::{ClaimedUntil, Past, SeriesWatch, Watch, Watched};
@@ -40,6 +43,40 @@ pub fn choice() -> DataType {
 /// An open set of names that repeat.
 pub fn symbol() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
+}
+
+/// Rows whose columns are read by name, with the types that the tables declare.
+#[derive(Clone, Copy)]
+pub(crate) struct TypedRows<'a>(pub(crate) &'a RecordBatch);
+
+impl<'a> TypedRows<'a> {
+    pub(crate) fn column(self, name: &str) -> &'a ArrayRef {
+        self.0.column_by_name(name).expect("the rows have the columns that are declared")
+    }
+
+    pub(crate) fn instants(self, name: &str) -> &'a TimestampMicrosecondArray {
+        self.column(name).as_primitive()
+    }
+
+    pub(crate) fn offsets(self) -> &'a Int16Array {
+        self.column("utc_offset_minutes").as_primitive()
+    }
+
+    pub(crate) fn whole(self, name: &str) -> &'a Int32Array {
+        self.column(name).as_primitive()
+    }
+
+    pub(crate) fn reals(self, name: &str) -> &'a Float64Array {
+        self.column(name).as_primitive()
+    }
+
+    pub(crate) fn texts(self, name: &str) -> &'a StringArray {
+        self.column(name).as_string()
+    }
+
+    pub(crate) fn symbols(self, name: &str) -> &'a DictionaryArray<Int32Type> {
+        self.column(name).as_dictionary()
+    }
 }
 
 /// A column of [`choice`]s, from each row's code and the spellings.

@@ -46,7 +46,7 @@ pub struct Watch {
 
 impl Watch {
     /// When some series were watched; none if there are none.
-    pub(crate) fn of(series: impl Iterator<Item = SeriesWatch>) -> Option<Self> {
+    pub(crate) fn from_series(series: impl Iterator<Item = SeriesWatch>) -> Option<Self> {
         let (mut span, mut ended): (Option<(i64, i64)>, u64) = (None, 0);
         for SeriesWatch { from, until, is_listed } in series {
             let (first, last) = span.unwrap_or((from, until));
@@ -101,11 +101,11 @@ pub struct Past {
     /// answered.
     inputs: HashMap<Ticker, BTreeMap<Endpoint, Vec<(i64, i64)>>>,
     /// The sectors of each ticker, each with the instant from which on it counts, in order.
-    sectors: HashMap<Ticker, Vec<(i64, Sector)>>,
+    pub sectors: HashMap<Ticker, Vec<(i64, Sector)>>,
     /// When the vendor told of each series.
-    series: HashMap<SeriesKey, SeriesWatch>,
+    pub series: HashMap<SeriesKey, SeriesWatch>,
     /// Until when something rests on claims; none if there are none.
-    claimed: Option<ClaimedUntil>,
+    pub claimed: Option<ClaimedUntil>,
 }
 
 impl Past {
@@ -144,24 +144,6 @@ impl Past {
             since.min().unwrap_or(i64::MAX)
         };
         self.inputs.get(ticker).and_then(|inputs| inputs.values().map(first).max()).unwrap_or(i64::MIN)
-    }
-
-    /// Sets the sectors of the tickers.
-    #[must_use]
-    pub fn with_sectors(self, sectors: HashMap<Ticker, Vec<(i64, Sector)>>) -> Self {
-        Self { sectors, ..self }
-    }
-
-    /// Sets when the vendor told of each series.
-    #[must_use]
-    pub fn with_series(self, series: HashMap<SeriesKey, SeriesWatch>) -> Self {
-        Self { series, ..self }
-    }
-
-    /// Sets until when something rests on claims.
-    #[must_use]
-    pub fn with_claims(self, claimed: Option<ClaimedUntil>) -> Self {
-        Self { claimed, ..self }
     }
 
     /// Whether a row rests on claims, by when its value was observed and what it is dated.

@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -34,42 +34,32 @@ impl Reject {
     ///
     /// # Errors
     ///
-    /// Never in practice: the columns fit the schema.
+    /// Never in practice: the columns have one length.
     pub fn batch(rejects: &[Self]) -> Result<RecordBatch, ArrowError> {
         let text = |field: fn(&Self) -> &str| -> ArrayRef {
             Arc::new(StringArray::from_iter_values(rejects.iter().map(field)))
         };
         let tickers: StringArray = rejects.iter().map(|reject| reject.ticker.as_deref()).collect();
-        let columns = vec![
-            text(|reject| &reject.request),
-            Arc::new(tickers),
-            text(|reject| &reject.pointer),
-            text(|reject| &reject.reason),
-            text(|reject| &reject.raw),
+        let columns: [(&str, ArrayRef, bool); 5] = [
+            ("request", text(|reject| &reject.request), false),
+            ("ticker", Arc::new(tickers), true),
+            ("pointer", text(|reject| &reject.pointer), false),
+            ("reason", text(|reject| &reject.reason), false),
+            ("raw", text(|reject| &reject.raw), false),
         ];
-        RecordBatch::try_new(Self::batch_schema(), columns)
+        RecordBatch::try_from_iter_with_nullable(columns)
     }
 
     /// The columns of [`Reject::batch`].
     pub fn batch_schema() -> SchemaRef {
-        Arc::new(Schema::new(Self::fields()))
+        Self::batch(&[]).expect("no rows have one length").schema()
     }
 
     /// The columns of a run's rejected records: those of [`Reject::batch`], and when the answer was complete.
     pub fn schema() -> SchemaRef {
-        let mut fields = Self::fields();
-        fields.push(Field::new("observed_at", instant(), false));
-        Arc::new(Schema::new(fields))
-    }
-
-    fn fields() -> Vec<Field> {
-        vec![
-            Field::new("request", DataType::Utf8, false),
-            Field::new("ticker", DataType::Utf8, true),
-            Field::new("pointer", DataType::Utf8, false),
-            Field::new("reason", DataType::Utf8, false),
-            Field::new("raw", DataType::Utf8, false),
-        ]
+        let own = Self::batch_schema();
+        let observed = Arc::new(Field::new("observed_at", instant(), false));
+        Arc::new(Schema::new(own.fields().iter().cloned().chain([observed]).collect::<Vec<_>>()))
     }
 }
 
@@ -264,53 +254,49 @@ impl RequestRecord {
     ///
     /// # Errors
     ///
-    /// Never in practice: the columns fit the schema.
+    /// Never in practice: the columns have one length.
     pub fn batch(records: &[Self]) -> Result<RecordBatch, ArrowError> {
+        let text = |field: fn(&Self) -> &str| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(records.iter().map(field)))
+        };
         let count = |field: fn(&Self) -> u64| -> ArrayRef {
             Arc::new(Int64Array::from_iter_values(records.iter().map(|record| field(record) as i64)))
         };
+        let json = |field: fn(&Self) -> Option<serde_json::Result<String>>| -> ArrayRef {
+            let texts = records.iter().map(|record| Some(field(record)?.expect("fields are texts and numbers")));
+            Arc::new(texts.collect::<StringArray>())
+        };
+        let statuses = Int32Array::from_iter_values(records.iter().map(|record| i32::from(record.status)));
+        let attempts = Int32Array::from_iter_values(records.iter().map(|record| record.attempts as i32));
         let seen = records.iter().map(|record| record.observed_at.timestamp_micros());
-        let unknown_fields = records.iter().map(|record| {
-            let fields = Some(&record.unknown_fields).filter(|fields| !fields.is_empty());
-            fields.map(|fields| serde_json::to_string(fields).expect("fields are texts and numbers"))
-        });
-        let validators = records.iter().map(|record| {
-            let validator = record.validator.as_ref();
-            validator.map(|validator| serde_json::to_string(validator).expect("a validator is texts and numbers"))
-        });
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.endpoint.as_str()))),
-            Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.request.as_str()))),
-            Arc::new(Int32Array::from_iter_values(records.iter().map(|record| i32::from(record.status)))),
-            Arc::new(Int32Array::from_iter_values(records.iter().map(|record| record.attempts as i32))),
-            count(|record| record.bytes),
-            Arc::new(StringArray::from_iter_values(records.iter().map(|record| record.digest.as_str()))),
-            count(|record| record.rows),
-            count(|record| record.rejects),
-            Arc::new(unknown_fields.collect::<StringArray>()),
-            Arc::new(validators.collect::<StringArray>()),
-            Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")),
+        let columns: [(&str, ArrayRef, bool); 11] = [
+            ("endpoint", text(|record| record.endpoint.as_str()), false),
+            ("request", text(|record| &record.request), false),
+            ("status", Arc::new(statuses), false),
+            ("attempts", Arc::new(attempts), false),
+            ("bytes", count(|record| record.bytes), false),
+            ("digest", text(|record| &record.digest), false),
+            ("rows", count(|record| record.rows), false),
+            ("rejects", count(|record| record.rejects), false),
+            // A JSON list of [`Drift`]; null without unknown fields.
+            (
+                "unknown_fields",
+                json(|record| {
+                    let fields = &record.unknown_fields;
+                    (!fields.is_empty()).then(|| serde_json::to_string(fields))
+                }),
+                true,
+            ),
+            // A [`Validator`] as JSON; null where the next run asks for the whole answer.
+            ("validator", json(|record| record.validator.as_ref().map(serde_json::to_string)), true),
+            ("observed_at", Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")), false),
         ];
-        RecordBatch::try_new(Self::schema(), columns)
+        RecordBatch::try_from_iter_with_nullable(columns)
     }
 
     /// The columns of a run's requests.
     pub fn schema() -> SchemaRef {
-        Arc::new(Schema::new(vec![
-            Field::new("endpoint", DataType::Utf8, false),
-            Field::new("request", DataType::Utf8, false),
-            Field::new("status", DataType::Int32, false),
-            Field::new("attempts", DataType::Int32, false),
-            Field::new("bytes", DataType::Int64, false),
-            Field::new("digest", DataType::Utf8, false),
-            Field::new("rows", DataType::Int64, false),
-            Field::new("rejects", DataType::Int64, false),
-            // A JSON list of [`Drift`]; null without unknown fields.
-            Field::new("unknown_fields", DataType::Utf8, true),
-            // A [`Validator`] as JSON; null where the next run asks for the whole answer.
-            Field::new("validator", DataType::Utf8, true),
-            Field::new("observed_at", instant(), false),
-        ]))
+        Self::batch(&[]).expect("no rows have one length").schema()
     }
 }
 

@@ -3,18 +3,16 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::iter::repeat_n;
+use std::mem;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
-};
+use arrow::array::{Array, ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array};
 use arrow::compute::take_record_batch;
-use arrow::datatypes::{Float64Type, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Leniencies, Table, choice_runs, symbol_runs};
+use super::{Leniencies, Table, TypedRows, choice_runs, symbol_runs};
 use crate::columns::concat_arrays;
 use crate::definition::NaiveRule;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
@@ -87,17 +85,17 @@ impl Table {
 /// Sorts articles from the first known to the last: by date, and within a date from the last listed to the first, or the
 /// other way if the list begins with the oldest date.
 fn articles(rows: &RecordBatch, oldest_first: Option<bool>) -> Result<RecordBatch, ArrowError> {
-    let positions = rows.column(0).as_primitive::<Int32Type>().values();
-    let dates = rows.column(1).as_primitive::<TimestampMicrosecondType>().values();
+    let typed = TypedRows(rows);
+    let (positions, dates) = (typed.whole("position").values(), typed.instants("date").values());
     let mut order: Vec<u32> = (0..rows.num_rows() as u32).collect();
     // Rows are in the order of the list.
     let is_reversed = oldest_first.unwrap_or_else(|| dates.is_sorted() && dates.first() < dates.last());
     let place = |row: u32| if is_reversed { positions[row as usize] } else { -positions[row as usize] };
     order.sort_unstable_by_key(|&row| (dates[row as usize], place(row)));
     let sorted = take_record_batch(rows, &UInt32Array::from(order))?;
-    let dates = sorted.column(1).as_primitive::<TimestampMicrosecondType>().values();
-    let (titles, links) = (sorted.column(2).as_string::<i32>(), sorted.column(4).as_string::<i32>());
-    let scores = sorted.column(3).as_primitive::<Float64Type>();
+    let typed = TypedRows(&sorted);
+    let dates = typed.instants("date").values();
+    let (titles, links, scores) = (typed.texts("title"), typed.texts("link"), typed.reals("score"));
     let counts = || Vec::with_capacity(dates.len());
     let (mut places, mut copies, mut repeats) = (counts(), counts(), counts());
     let mut end = 0;
@@ -116,23 +114,28 @@ fn articles(rows: &RecordBatch, oldest_first: Option<bool>) -> Result<RecordBatc
             let article = (titles.value(row), links.value(row));
             let score = scores.is_valid(row).then(|| scores.value(row).to_bits());
             let counts = [alike.entry(article).or_default(), same.entry((article, score)).or_default()];
-            let [copy, repeat] = counts.map(|count| std::mem::replace(count, *count + 1));
+            let [copy, repeat] = counts.map(|count| mem::replace(count, *count + 1));
             copies.push(copy);
             repeats.push(repeat);
         }
     }
-    let column = |index: usize| Arc::clone(sorted.column(index));
-    let numbers = |numbers: Vec<i32>| -> ArrayRef { Arc::new(Int32Array::from(numbers)) };
-    let (copies, places, repeats) = (numbers(copies), numbers(places), numbers(repeats));
-    let columns = vec![column(1), column(2), column(4), copies, places, column(3), column(5), repeats, column(6)];
-    RecordBatch::try_new(Table::Articles.row_schema(), columns)
+    let schema = Table::Articles.row_schema();
+    let columns = schema.fields().iter().map(|field| -> ArrayRef {
+        match field.name().as_str() {
+            "copy" => Arc::new(Int32Array::from(mem::take(&mut copies))),
+            "place" => Arc::new(Int32Array::from(mem::take(&mut places))),
+            "repeats" => Arc::new(Int32Array::from(mem::take(&mut repeats))),
+            listed => Arc::clone(typed.column(listed)),
+        }
+    });
+    RecordBatch::try_new(Arc::clone(&schema), columns.collect())
 }
 
 /// Sorts records by their text, the only thing that every record has. Like articles, records are numbered within their
 /// day, from the last listed to the first.
 fn records(rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let positions = rows.column(0).as_primitive::<Int32Type>().values();
-    let texts = rows.column(1).as_string::<i32>();
+    let rows = TypedRows(rows);
+    let (positions, texts) = (rows.whole("position").values(), rows.texts("record"));
     let mut listed: Vec<(i32, &str)> = positions.iter().copied().zip(texts.iter().flatten()).collect();
     listed.sort_unstable_by_key(|(position, _)| -position);
     let mut of_days: HashMap<Option<String>, i32> = HashMap::new();
@@ -278,9 +281,7 @@ pub(crate) fn key_columns<'a>(keys: impl Iterator<Item = (&'a SeriesKey, usize)>
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{
-        ArrayRef, AsArray, Float64Array, Int16Array, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
-    };
+    use arrow::array::{ArrayRef, AsArray, Float64Array, Int32Array, StringArray, TimestampMicrosecondArray};
     use arrow::datatypes::Int32Type;
 
     use super::Table;
@@ -288,16 +289,14 @@ mod tests {
     #[test]
     fn articles_are_ordered_from_the_oldest_and_copies_are_counted() {
         let listed: [(i64, &str); 6] = [(3, "new"), (2, "b"), (2, "a"), (2, "b"), (1, "b"), (2, "b")];
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(Int32Array::from_iter_values(0..6)),
-            Arc::new(TimestampMicrosecondArray::from_iter_values(listed.map(|(date, _)| date))),
-            Arc::new(StringArray::from_iter_values(listed.map(|(_, title)| title))),
-            Arc::new(Float64Array::from_iter_values((0..6).map(f64::from))),
-            Arc::new(StringArray::from_iter_values(listed.map(|_| "link"))),
-            Arc::new(Int16Array::new_null(6)),
-            Arc::new(StringArray::new_null(6)),
+        let columns: [(&str, ArrayRef); 5] = [
+            ("position", Arc::new(Int32Array::from_iter_values(0..6))),
+            ("date", Arc::new(TimestampMicrosecondArray::from_iter_values(listed.map(|(date, _)| date)))),
+            ("title", Arc::new(StringArray::from_iter_values(listed.map(|(_, title)| title)))),
+            ("score", Arc::new(Float64Array::from_iter_values((0..6).map(f64::from)))),
+            ("link", Arc::new(StringArray::from_iter_values(listed.map(|_| "link")))),
         ];
-        let listed = RecordBatch::try_new(Table::Articles.listed_schema(), columns).unwrap();
+        let listed = Table::Articles.list(&columns).unwrap();
         let rows = Table::Articles.arrange(&listed, None).unwrap();
         let titles: Vec<_> = rows.column(1).as_string::<i32>().iter().flatten().collect();
         assert_eq!(titles, ["b", "b", "b", "a", "b", "new"]);

@@ -2,11 +2,154 @@
 
 use std::sync::{Arc, LazyLock};
 
+use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use serde::{Deserialize, Serialize};
 
 use super::{choice, date, instant, symbol};
 use crate::interface::Endpoint;
+
+/// What a column is to the rows of its table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// It identifies a cell of its series.
+    Identity,
+    /// It is a part of a cell's value.
+    Value,
+    /// The same, of a value that some forms of an answer lack. A null there says nothing: it is no other value.
+    Optional,
+    /// The same, of one that numbers a cell among the others of its answer. It changes with its neighbours.
+    Position,
+    /// Unknown fields as a JSON object, if they are kept.
+    Extra,
+}
+
+/// A column of a table: its name, its type, whether it may be null, and its role.
+type Column = (&'static str, fn() -> DataType, bool, Role);
+
+const SIGNALS: &[Column] = &[
+    // Null for a latest signal without a date, which is kept but cannot be used by a dataset.
+    ("date", date, true, Role::Identity),
+    ("utc_offset_minutes", || DataType::Int16, true, Role::Optional),
+    ("signal", choice, false, Role::Value),
+    ("confidence", || DataType::Float64, false, Role::Value),
+    ("extra", || DataType::Utf8, true, Role::Extra),
+];
+
+const ARTICLES: &[Column] = &[
+    ("date", date, false, Role::Identity),
+    ("title", || DataType::Utf8, false, Role::Identity),
+    ("link", || DataType::Utf8, false, Role::Identity),
+    // Zero, or the number of articles with the same date, title and link known before it.
+    ("copy", || DataType::Int32, false, Role::Identity),
+    // Number of articles of its date known before it.
+    ("place", || DataType::Int32, false, Role::Position),
+    ("score", || DataType::Float64, true, Role::Value),
+    // The offset that the date was written with; without one its instant is unknown.
+    ("utc_offset_minutes", || DataType::Int16, true, Role::Optional),
+    // Number of articles with the same date, title, link and score known before it.
+    ("repeats", || DataType::Int32, false, Role::Position),
+    ("extra", || DataType::Utf8, true, Role::Extra),
+];
+
+/// The legacy form has one date for all three references, which is not an article's; the newer one has no summaries.
+const SUMMARIES: &[Column] = &[
+    ("debtor", || DataType::Utf8, true, Role::Value),
+    ("low_date", date, true, Role::Optional),
+    ("low_score", || DataType::Float64, true, Role::Value),
+    ("low_link", || DataType::Utf8, true, Role::Value),
+    ("low_summary", || DataType::Utf8, true, Role::Optional),
+    ("high_date", date, true, Role::Optional),
+    ("high_score", || DataType::Float64, true, Role::Value),
+    ("high_link", || DataType::Utf8, true, Role::Value),
+    ("high_summary", || DataType::Utf8, true, Role::Optional),
+    ("avg_date", date, true, Role::Optional),
+    ("avg_score", || DataType::Float64, true, Role::Value),
+    ("avg_link", || DataType::Utf8, true, Role::Value),
+    ("avg_summary", || DataType::Utf8, true, Role::Optional),
+    ("extra", || DataType::Utf8, true, Role::Extra),
+];
+
+const SENTIMENT_HISTORY: &[Column] = &[
+    ("record", || DataType::Utf8, false, Role::Identity),
+    // Zero, or the number of records with the same text before it.
+    ("copy", || DataType::Int32, false, Role::Identity),
+    // Number of records of its day listed after it.
+    ("place", || DataType::Int32, false, Role::Position),
+];
+
+/// What follows from the columns of a table.
+struct Layout {
+    identity: Vec<&'static str>,
+    values: Vec<&'static str>,
+    positional: Vec<&'static str>,
+    optional: Vec<&'static str>,
+    listed: SchemaRef,
+    row: SchemaRef,
+    open_row: SchemaRef,
+    known: SchemaRef,
+    observation: SchemaRef,
+    file: SchemaRef,
+}
+
+impl Layout {
+    fn new(table: Table) -> Self {
+        let columns = match table {
+            Table::Signals => SIGNALS,
+            Table::Articles => ARTICLES,
+            Table::Summaries => SUMMARIES,
+            Table::SentimentHistory => SENTIMENT_HISTORY,
+        };
+        let of_roles = |roles: &[Role]| -> Vec<&'static str> {
+            columns.iter().filter(|(.., role)| roles.contains(role)).map(|(name, ..)| *name).collect()
+        };
+        let row: Vec<Field> = columns
+            .iter()
+            .map(|&(name, data_type, is_nullable, _)| Field::new(name, data_type(), is_nullable))
+            .collect();
+        // The values of a withdrawn cell are null.
+        let opened = row
+            .iter()
+            .zip(columns)
+            .map(|(field, (.., role))| field.clone().with_nullable(field.is_nullable() || *role != Role::Identity));
+        let opened: Vec<Field> = opened.collect();
+        let mut keys = vec![Field::new("ticker", symbol(), false)];
+        if table == Table::Signals {
+            keys.extend(["period", "regime"].map(|name| Field::new(name, choice(), false)));
+        }
+        let (source, observed) = (Field::new("source", choice(), false), Field::new("observed_at", instant(), false));
+        let of_known = [source.clone(), Field::new("first_observed_at", instant(), false), observed.clone()];
+        let known = keys.iter().chain(&row).chain(&of_known).cloned();
+        let known = known.chain([Field::new("revisions", DataType::Int32, false)]).collect();
+        let of_change = [source, Field::new("change", choice(), false), observed];
+        let observation: Vec<Field> = keys.iter().chain(&opened).chain(&of_change).cloned().collect();
+        let file = observation.iter().cloned().chain([Field::new("sealed_at", instant(), false)]).collect();
+        // Position in the answer: among articles of one date, the first listed is the latest.
+        let position = columns.iter().any(|(.., role)| *role == Role::Position);
+        let position = position.then(|| Field::new("position", DataType::Int32, false));
+        let is_listed = |(name, _, _, role): &Column| *name != "copy" && *role != Role::Position;
+        let listed = row.iter().zip(columns).filter(|(_, column)| is_listed(column)).map(|(field, _)| field.clone());
+        let mut listed: Vec<Field> = position.into_iter().chain(listed).collect();
+        if table == Table::Articles {
+            // The answers of interrupted runs have the score before the link.
+            listed.swap(3, 4);
+        }
+        let schema = |fields: Vec<Field>| Arc::new(Schema::new(fields));
+        Self {
+            identity: of_roles(&[Role::Identity]),
+            values: of_roles(&[Role::Value, Role::Optional, Role::Position]),
+            positional: of_roles(&[Role::Position]),
+            optional: of_roles(&[Role::Optional]),
+            listed: schema(listed),
+            row: schema(row),
+            open_row: schema(opened),
+            known: schema(known),
+            observation: schema(observation),
+            file: schema(file),
+        }
+    }
+}
 
 /// A table of observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -60,56 +203,29 @@ impl Table {
         format!("{}.parquet", self.as_str())
     }
 
+    fn layout(self) -> &'static Layout {
+        static LAYOUTS: LazyLock<[Layout; 4]> = LazyLock::new(|| Table::ALL.map(Layout::new));
+        &LAYOUTS[self as usize]
+    }
+
     /// The columns that identify a cell of a series, in sort order.
     pub fn identity(self) -> &'static [&'static str] {
-        match self {
-            Self::Signals => &["date"],
-            Self::Articles => &["date", "title", "link", "copy"],
-            Self::Summaries => &[],
-            Self::SentimentHistory => &["record", "copy"],
-        }
+        &self.layout().identity
     }
 
     /// The columns of a cell's value, without unknown fields.
     pub fn values(self) -> &'static [&'static str] {
-        match self {
-            Self::Signals => &["utc_offset_minutes", "signal", "confidence"],
-            Self::Articles => &["place", "score", "utc_offset_minutes", "repeats"],
-            Self::Summaries => &[
-                "debtor",
-                "low_date",
-                "low_score",
-                "low_link",
-                "low_summary",
-                "high_date",
-                "high_score",
-                "high_link",
-                "high_summary",
-                "avg_date",
-                "avg_score",
-                "avg_link",
-                "avg_summary",
-            ],
-            Self::SentimentHistory => &["place"],
-        }
+        &self.layout().values
     }
 
     /// The columns of a value that number a cell among the others of its answer. They change with its neighbours.
     pub fn positional(self) -> &'static [&'static str] {
-        match self {
-            Self::Articles => &["place", "repeats"],
-            Self::SentimentHistory => &["place"],
-            Self::Signals | Self::Summaries => &[],
-        }
+        &self.layout().positional
     }
 
     /// The columns of a value that some forms of an answer lack. A null there says nothing: it is no other value.
     pub fn optional(self) -> &'static [&'static str] {
-        match self {
-            Self::Signals | Self::Articles => &["utc_offset_minutes"],
-            Self::Summaries => &["low_date", "low_summary", "high_date", "high_summary", "avg_date", "avg_summary"],
-            Self::SentimentHistory => &[],
-        }
+        &self.layout().optional
     }
 
     /// Number of key columns, which come first in the table's file.
@@ -129,155 +245,47 @@ impl Table {
 
     /// The columns of a series as an answer lists it.
     pub fn listed_schema(self) -> SchemaRef {
-        match self {
-            Self::Signals | Self::Summaries => self.row_schema(),
-            Self::Articles => {
-                static ARTICLES: LazyLock<SchemaRef> = LazyLock::new(|| {
-                    Arc::new(Schema::new(vec![
-                        // Position in the answer: among articles of one date, the first listed is the latest.
-                        Field::new("position", DataType::Int32, false),
-                        Field::new("date", date(), false),
-                        Field::new("title", DataType::Utf8, false),
-                        Field::new("score", DataType::Float64, true),
-                        Field::new("link", DataType::Utf8, false),
-                        Field::new("utc_offset_minutes", DataType::Int16, true),
-                        extra(),
-                    ]))
-                });
-                Arc::clone(&ARTICLES)
-            }
-            Self::SentimentHistory => {
-                static HISTORY: LazyLock<SchemaRef> = LazyLock::new(|| {
-                    Arc::new(Schema::new(vec![
-                        Field::new("position", DataType::Int32, false),
-                        Field::new("record", DataType::Utf8, false),
-                    ]))
-                });
-                Arc::clone(&HISTORY)
-            }
-        }
+        Arc::clone(&self.layout().listed)
+    }
+
+    /// Rows as an answer lists them, by column. A column that is left out is null, so that one may be added where its values are
+    /// read, and nowhere else.
+    ///
+    /// # Errors
+    ///
+    /// If a column has another type, or a column that is left out may not be null.
+    pub fn list(self, columns: &[(&str, ArrayRef)]) -> Result<RecordBatch, ArrowError> {
+        let schema = self.listed_schema();
+        let rows = columns.first().map_or(0, |(_, values)| values.len());
+        let values = schema.fields().iter().map(|field| match columns.iter().find(|(name, _)| name == field.name()) {
+            Some((_, values)) => Arc::clone(values),
+            None => new_null_array(field.data_type(), rows),
+        });
+        RecordBatch::try_new(Arc::clone(&schema), values.collect())
     }
 
     /// The columns of a series as stored: cell identity and value.
     pub fn row_schema(self) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; 4]> =
-            LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.row_fields()))));
-        Arc::clone(&SCHEMAS[self as usize])
+        Arc::clone(&self.layout().row)
     }
 
     /// The columns of known cells: series, cell, value, operation, and details of its observations.
     pub fn known_schema(self) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| {
-            Table::ALL.map(|table| {
-                let all = table.schema();
-                let mut fields: Vec<Field> =
-                    all.fields()[..table.key_columns()].iter().map(|field| field.as_ref().clone()).collect();
-                fields.extend(table.row_fields());
-                fields.push(Field::new("source", choice(), false));
-                fields.extend(["first_observed_at", "observed_at"].map(|name| Field::new(name, instant(), false)));
-                fields.push(Field::new("revisions", DataType::Int32, false));
-                Arc::new(Schema::new(fields))
-            })
-        });
-        Arc::clone(&SCHEMAS[self as usize])
-    }
-
-    fn row_fields(self) -> Vec<Field> {
-        match self {
-            Self::Signals => vec![
-                // Null for a latest signal without a date, which is kept but cannot be used by a dataset.
-                Field::new("date", date(), true),
-                Field::new("utc_offset_minutes", DataType::Int16, true),
-                Field::new("signal", choice(), false),
-                Field::new("confidence", DataType::Float64, false),
-                extra(),
-            ],
-            Self::Articles => vec![
-                Field::new("date", date(), false),
-                Field::new("title", DataType::Utf8, false),
-                Field::new("link", DataType::Utf8, false),
-                // Zero, or the number of articles with the same date, title and link known before it.
-                Field::new("copy", DataType::Int32, false),
-                // Number of articles of its date known before it.
-                Field::new("place", DataType::Int32, false),
-                Field::new("score", DataType::Float64, true),
-                // The offset that the date was written with; without one its instant is unknown.
-                Field::new("utc_offset_minutes", DataType::Int16, true),
-                // Number of articles with the same date, title, link and score known before it.
-                Field::new("repeats", DataType::Int32, false),
-                extra(),
-            ],
-            Self::Summaries => {
-                let reference = |name: &str| {
-                    [
-                        // The legacy form has one date for all three references, which is not an article's.
-                        Field::new(format!("{name}_date"), date(), true),
-                        Field::new(format!("{name}_score"), DataType::Float64, true),
-                        Field::new(format!("{name}_link"), DataType::Utf8, true),
-                        Field::new(format!("{name}_summary"), DataType::Utf8, true),
-                    ]
-                };
-                let mut fields = vec![Field::new("debtor", DataType::Utf8, true)];
-                fields.extend(["low", "high", "avg"].into_iter().flat_map(reference));
-                fields.push(extra());
-                fields
-            }
-            Self::SentimentHistory => vec![
-                Field::new("record", DataType::Utf8, false),
-                // Zero, or the number of records with the same text before it.
-                Field::new("copy", DataType::Int32, false),
-                // Number of records of its day listed after it.
-                Field::new("place", DataType::Int32, false),
-            ],
-        }
+        Arc::clone(&self.layout().known)
     }
 
     /// The columns of a series' rows with nullable values, for withdrawn cells.
     pub fn open_row_schema(self) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; 4]> =
-            LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.open_row_fields()))));
-        Arc::clone(&SCHEMAS[self as usize])
-    }
-
-    fn open_row_fields(self) -> Vec<Field> {
-        let is_identity = |field: &Field| self.identity().contains(&field.name().as_str());
-        let opened = |field: Field| if is_identity(&field) { field } else { field.with_nullable(true) };
-        self.row_fields().into_iter().map(opened).collect()
+        Arc::clone(&self.layout().open_row)
     }
 
     /// The columns of an observation: series key, row, operation, change and observation time.
     pub fn schema(self) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; 4]> =
-            LazyLock::new(|| Table::ALL.map(|table| Arc::new(Schema::new(table.fields()))));
-        Arc::clone(&SCHEMAS[self as usize])
-    }
-
-    fn fields(self) -> Vec<Field> {
-        let mut fields = vec![Field::new("ticker", symbol(), false)];
-        if self == Self::Signals {
-            fields.extend(["period", "regime"].map(|name| Field::new(name, choice(), false)));
-        }
-        fields.extend(self.open_row_fields());
-        fields.push(Field::new("source", choice(), false));
-        fields.push(Field::new("change", choice(), false));
-        fields.push(Field::new("observed_at", instant(), false));
-        fields
+        Arc::clone(&self.layout().observation)
     }
 
     /// The columns of the table's file: an observation, and when the run that it counts from was sealed.
     pub fn file_schema(self) -> SchemaRef {
-        static SCHEMAS: LazyLock<[SchemaRef; 4]> = LazyLock::new(|| {
-            Table::ALL.map(|table| {
-                let mut fields = table.fields();
-                fields.push(Field::new("sealed_at", instant(), false));
-                Arc::new(Schema::new(fields))
-            })
-        });
-        Arc::clone(&SCHEMAS[self as usize])
+        Arc::clone(&self.layout().file)
     }
-}
-
-/// Unknown fields as a JSON object, if they are kept.
-fn extra() -> Field {
-    Field::new("extra", DataType::Utf8, true)
 }

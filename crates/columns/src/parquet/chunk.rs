@@ -25,7 +25,7 @@ pub(super) struct Chunk {
 
 impl Chunk {
     /// Encodes a column.
-    pub(super) fn of(column: &DictionaryColumn, leaf: &ColumnDescPtr, compression: Compression) -> Result<Self> {
+    pub(super) fn new(column: &DictionaryColumn, leaf: &ColumnDescPtr, compression: Compression) -> Result<Self> {
         let mut compressor = Compressor::new(compression)?;
         let mut sink = TrackedWrite::new(Vec::new());
         let mut pages = SerializedPageWriter::new(&mut sink);

@@ -58,7 +58,7 @@ pub(super) struct DictionaryColumn {
 impl DictionaryColumn {
     /// The dictionary and indices of a column that comes in pieces; none if it has too many distinct values, or is of a
     /// type that is left to the `parquet` crate.
-    pub(super) fn of(pieces: &[&Column]) -> Option<Self> {
+    pub(super) fn new(pieces: &[&Column]) -> Option<Self> {
         match pieces.first()?.data_type() {
             DataType::Int8 => integers::<Int8Type>(pieces, i32::from),
             DataType::Int16 => integers::<Int16Type>(pieces, i32::from),

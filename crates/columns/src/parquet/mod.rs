@@ -101,7 +101,7 @@ impl<W: Write + Send> ParquetWriter<W> {
                     let is_small = column.bytes() < uncompressed_below;
                     let compression = if is_small { Compression::UNCOMPRESSED } else { compression };
                     // Each column has one leaf, as none is nested.
-                    Chunk::of(&column, &leaves[index], compression).map(Encoded::Dictionary)
+                    Chunk::new(&column, &leaves[index], compression).map(Encoded::Dictionary)
                 }
                 Encoder::Fallback(mut writer) => {
                     // This writer ends pages depending on where its input arrays end.
@@ -128,7 +128,7 @@ impl<W: Write + Send> ParquetWriter<W> {
     fn encoders(&self, pieces: &[Rows]) -> Result<Vec<Encoder>, ParquetError> {
         let dictionary = |index: usize| {
             let _work = work!("find runs");
-            DictionaryColumn::of(&pieces.iter().map(|piece| &piece.columns()[index]).collect::<Vec<_>>())
+            DictionaryColumn::new(&pieces.iter().map(|piece| &piece.columns()[index]).collect::<Vec<_>>())
         };
         let columns: Vec<_> = (0..self.schema.fields().len()).into_par_iter().map(dictionary).collect();
         // Each of these writers has a compressor, so they are created only if the row group needs one.

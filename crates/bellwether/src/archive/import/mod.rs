@@ -169,7 +169,7 @@ impl SavedAnswer {
             Some(body) => Box::new(Cursor::new(body)),
             None => Box::new(BufReader::new(file::open(&self.path)?)),
         };
-        let answer = Answer { request: &self.request, rules: &Rules::of(plan) };
+        let answer = Answer { request: &self.request, rules: &Rules::from_plan(plan) };
         answer.decode(body, deliver).map_err(|fault| match fault {
             DecodeFault::Read(error) => FileError::read(&self.path)(error),
             DecodeFault::Malformed { offset, reason } => {

@@ -57,7 +57,7 @@ pub(in crate::archive) fn boundaries(rows: &RecordBatch) -> Result<Boundaries, R
 
 fn boundaries_in(rows: &RecordBatch, columns: &[&str]) -> Result<Boundaries, Reason> {
     let named = columns.iter().filter_map(|name| rows.column_by_name(name));
-    let boundaries = named.map(|column| Boundaries::of(column)).reduce(|one, other| &one | &other);
+    let boundaries = named.map(|column| Boundaries::new(column)).reduce(|one, other| &one | &other);
     boundaries.ok_or_else(|| "a row has no series".into())
 }
 

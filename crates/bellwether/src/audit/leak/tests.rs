@@ -33,23 +33,27 @@ fn offsets(dates: &[Date]) -> ArrayRef {
     Arc::new(dates.iter().map(|date| date.offset_minutes).collect::<Int16Array>())
 }
 
-fn signals(dates: &[Date]) -> Vec<ArrayRef> {
+fn signals(dates: &[Date]) -> Vec<(&'static str, ArrayRef)> {
     let count = dates.len();
     let signals = choices(Int8Array::from(vec![0; count]), vec!["buy", "sell"]);
     let confidences = Arc::new(Float64Array::from(vec![0.5; count]));
-    vec![micros(dates), offsets(dates), signals, confidences, Arc::new(StringArray::new_null(count))]
+    vec![
+        ("date", micros(dates)),
+        ("utc_offset_minutes", offsets(dates)),
+        ("signal", signals),
+        ("confidence", confidences),
+    ]
 }
 
-fn articles(dates: &[Date]) -> Vec<ArrayRef> {
+fn articles(dates: &[Date]) -> Vec<(&'static str, ArrayRef)> {
     let count = dates.len();
     vec![
-        Arc::new(Int32Array::from_iter_values(0..count as i32)),
-        micros(dates),
-        Arc::new(StringArray::from_iter_values((0..count).map(|number| format!("t{number}")))),
-        Arc::new(Float64Array::from(vec![0.25; count])),
-        Arc::new(StringArray::from(vec!["l"; count])),
-        offsets(dates),
-        Arc::new(StringArray::new_null(count)),
+        ("position", Arc::new(Int32Array::from_iter_values(0..count as i32))),
+        ("date", micros(dates)),
+        ("title", Arc::new(StringArray::from_iter_values((0..count).map(|number| format!("t{number}"))))),
+        ("score", Arc::new(Float64Array::from(vec![0.25; count]))),
+        ("link", Arc::new(StringArray::from(vec!["l"; count]))),
+        ("utc_offset_minutes", offsets(dates)),
     ]
 }
 
@@ -96,9 +100,9 @@ fn seal_days(path: &Path, [signal, article]: [&str; 2]) -> Archive {
         (Endpoint::SignalsHistoryAll, of_signals, REQUEST, signals(&of_days(signal))),
         (Endpoint::NewsArticles, key(Endpoint::NewsArticles), "news_articles/AAA", articles(&of_days(article))),
     ] {
-        let schema = Table::of(endpoint).unwrap().listed_schema();
+        let rows = Table::of(endpoint).unwrap().list(&columns).unwrap();
         let mut draft = run.draft();
-        draft.add_series(Series { key, rows: RecordBatch::try_new(schema, columns).unwrap() }).unwrap();
+        draft.add_series(Series { key, rows }).unwrap();
         let (rows, rejects) = draft.counts();
         let (request, digest) = (request.to_owned(), String::new());
         let record = RequestRecord {

@@ -68,7 +68,7 @@ impl SignalNews {
         let mut columns = features.clone();
         let mut windows = Vec::new();
         for days in plan.windows() {
-            let count = Feature::Count(days).to_string();
+            let count = Feature::count(days).to_string();
             let index = columns.iter().position(|name| *name == count).unwrap_or(columns.len());
             if index == columns.len() {
                 columns.push(count);

@@ -33,8 +33,8 @@ fn plan_of_observed() -> DatasetPlan {
 
 /// What a signal knows that was made at an hour of day 10, of news until that day, by a run sealed at an instant.
 fn cutoff(hour: Option<i64>, seen_by: i64, plan: &DatasetPlan) -> Cutoff {
-    let made = hour.map_or(Moment::END, |hour| Timing::of(plan).made_at(at(10, hour), Some(0)));
-    Cutoff::of(&NewsKey { ticker: 0, day: 10, limit: Limit { made, seen_by } }, 10, plan)
+    let made = hour.map_or(Moment::END, |hour| Timing::new(plan).made_at(at(10, hour), Some(0)));
+    Cutoff::new(&NewsKey { ticker: 0, day: 10, limit: Limit { made, seen_by } }, 10, plan)
 }
 
 /// A row of news: its ticker, its values by column, and from when until when it was observed.
@@ -85,7 +85,7 @@ fn lists<'a>(plan: &'a DatasetPlan, past: Option<&'a Past>, watched: Watched) ->
     let none = || RecordBatch::new_empty(Slab::news_schema(Table::Articles));
     let mut slab = slab(none(), none(), none());
     slab.watched = Arc::new([("AAA".parse().unwrap(), watched)].into());
-    Lists::of(&slab, plan, past, &tickers)
+    Lists::new(&slab, plan, past, &tickers)
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn lists_are_cut_off_unless_they_are_said_to_be_complete() {
 #[test]
 fn articles_are_counted_by_their_latest_values() {
     let ended = ObservedSpan { from: Sighting::ALWAYS, until: Sighting::ALWAYS };
-    let scored = || NewsItem::of_test(0, 0, 0, Some(0.5));
-    let unscored = || NewsItem::of_test(0, 0, 0, None);
+    let scored = || NewsItem::always_known(0, 0, 0, Some(0.5));
+    let unscored = || NewsItem::always_known(0, 0, 0, None);
     let repeated = |item: NewsItem| NewsItem { is_counted: false, ..item };
     let replaced = |item: NewsItem| NewsItem { seen: ended, ..item };
     let articles = [
@@ -217,7 +217,7 @@ fn articles_are_read_if_a_feature_comes_from_them() {
         (vec![Feature::Summary(Reference::Low), Feature::SummaryDaysSince], false),
         (vec![historical()], false),
         (vec![Feature::SummaryDaysSince, historical(), Feature::LastScore], true),
-        (vec![Feature::Count(Days::new(7))], true),
+        (vec![Feature::count(Days::new(7))], true),
     ] {
         let text = format!("{features:?}");
         assert_eq!(has_articles(&plan(|plan| plan.features = features)), expected, "{text}");
@@ -234,7 +234,7 @@ fn offsets_behind_utc_matter_for_dates_as_written_alone() {
         let records = news_rows(Table::SentimentHistory, &[("AAA", HashMap::new(), 0, None)], &[&record(offset)]);
         let summaries = RecordBatch::new_empty(Slab::news_schema(Table::Summaries));
         let slab = slab(articles, summaries, records);
-        TickerNews::of(&slab, &plan, &mut TickerCodes::default()).behind_minutes(&slab, &plan).unwrap()
+        TickerNews::read(&slab, &plan, &mut TickerCodes::default()).behind_minutes(&slab, &plan).unwrap()
     };
     let (last, historical) = (Feature::LastScore, Feature::Historical("score".into()));
     let both = [last.clone(), historical.clone()];
@@ -286,7 +286,7 @@ fn articles_are_ordered_by_ticker_date_and_place_and_a_repetition_counts_if_the_
                 (1, (at(1, 0), at(1, 0), 1), true, false),
             ];
             assert_eq!(found, expected);
-            assert_eq!(articles[0].score, Some(ExactScore::of(9.0)));
+            assert_eq!(articles[0].score, Some(ExactScore::new(9.0)));
         }
     }
 }
@@ -304,7 +304,7 @@ fn summaries_count_from_the_day_on_which_they_were_seen() {
     let mut tickers = TickerCodes::default();
     assert_eq!(["AAA", "B"].map(|name| tickers.code(name)), [0, 1]);
     let plan = plan(|plan| plan.features = vec![Feature::Summary(Reference::Low)]);
-    let news = TickerNews::of(&slab, &plan, &mut tickers);
+    let news = TickerNews::read(&slab, &plan, &mut tickers);
     let found: Vec<_> = news.summaries.iter().map(|it| (it.ticker, it.day, it.values.clone())).collect();
     let values = |low| vec![Some(low), None, None];
     assert_eq!(found, [(0, 4, values(2.0)), (0, 5, values(3.0)), (1, 3, values(1.0))]);
@@ -326,7 +326,7 @@ fn records_hold_the_numbers_of_their_fields_and_come_in_the_order_in_which_they_
     let slab =
         slab(none(Table::Articles), none(Table::Summaries), news_rows(Table::SentimentHistory, &places, &records));
     let plan = plan(|plan| plan.features = ["score", "other"].map(|name| Feature::Historical(name.into())).into());
-    let news = TickerNews::of(&slab, &plan, &mut TickerCodes::default());
+    let news = TickerNews::read(&slab, &plan, &mut TickerCodes::default());
     let found: Vec<_> = news.records.iter().map(|it| (it.day, it.place, it.values.clone())).collect();
     let expected = [(3, 0, vec![Some(0.5), Some(0.0)]), (4, 0, vec![Some(1.0), None]), (4, 1, vec![Some(0.25), None])];
     assert_eq!(found, expected);
@@ -335,6 +335,6 @@ fn records_hold_the_numbers_of_their_fields_and_come_in_the_order_in_which_they_
     // A record without an offset is known from the end of its day.
     let cut = |day, hour| Cutoff { day, ..cutoff(Some(hour), i64::MAX, &plan) };
     assert!(news.records[0].is_known(cut(10, 12)));
-    let made = Timing::of(&plan).made_at(at(3, 12), Some(0));
+    let made = Timing::new(&plan).made_at(at(3, 12), Some(0));
     assert!(!news.records[0].is_known(Cutoff { made, ..cut(10, 12) }));
 }

@@ -37,7 +37,7 @@ const TICKER: &str = "AAPL";
 
 /// Number of pieces in the object of a body.
 pub fn count_pieces(body: &[u8]) -> usize {
-    let mut batches = BodyBatches::new(body, Shape::Fields, Bounds::ANSWER);
+    let mut batches = BodyBatches::new(body, Shape::Fields, &[], Bounds::ANSWER);
     let mut count = 0;
     while let Ok(Some(batch)) = batches.next::<Infallible>(|| usize::MAX) {
         count += batch.pieces().len();

@@ -3,13 +3,16 @@
 mod histories;
 mod records;
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::datatypes::{Float64Type, TimestampMicrosecondType};
 use arrow::util::display::array_value_to_string;
 
-use super::{Answer, AnswerPart, DecodeFault, Decoded, Rules};
+use super::stream::GROUP_BYTES;
+use super::{Answer, AnswerPart, DecodeFault, Decoded, InProgress, Rules, rename};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Request;
 use crate::tables::{SeriesKey, Table};
@@ -139,4 +142,23 @@ fn a_large_answer_is_delivered_in_order_and_in_pieces() {
     assert!(whole.is_ok());
     assert_eq!(tickers, (0..400).map(|ticker| format!("T{ticker}")).collect::<Vec<_>>());
     assert!(most < 200, "{most} of 400 series in one delivery");
+}
+
+#[test]
+fn many_answers_are_decoded_on_one_thread_each() {
+    let others: Vec<InProgress> = (0..rayon::current_num_threads()).map(|_| InProgress::begin()).collect();
+    assert_eq!(others[0].batch_bytes(), GROUP_BYTES);
+}
+
+#[test]
+fn names_are_replaced_and_nothing_else_is() {
+    let names = [("p", "confidence"), ("when", "date"), ("confidence", "confidence*")];
+    let names: BTreeMap<String, String> =
+        names.into_iter().map(|(theirs, ours)| (theirs.to_owned(), ours.to_owned())).collect();
+    let text = r#"{"p" : 1, "x":"p", "when":[{"p":"when:","confidence":2}],"\"p":3,"p\\":4}"#;
+    let expected = r#"{"confidence" : 1, "x":"p", "date":[{"confidence":"when:","confidence*":2}],"\"p":3,"p\\":4}"#;
+    assert_eq!(rename(text, &names), expected);
+    for text in ["", "[]", "{\"a\":1}", "\"p", "\"p\\", "{\"p"] {
+        assert!(matches!(rename(text, &names), Cow::Borrowed(same) if same == text), "{text}");
+    }
 }

@@ -213,7 +213,7 @@ fn repeated_values_are_written_like_a_plain_writer_does() {
     for case in 0..60 {
         let guard = [FormulaGuard::Formulas, FormulaGuard::None][case % 2];
         let lengths: Vec<usize> = (0..40).map(|_| 1 + random([1, 2, 9, 40][case / 2 % 4])).collect();
-        let segments = Segments::of(lengths.iter().copied());
+        let segments = Segments::new(lengths.iter().copied());
         let rows = lengths.iter().sum();
         let (mut columns, mut fields, mut expected) = (Vec::new(), Vec::new(), vec![String::new(); rows]);
         for index in 0..12 {
@@ -237,7 +237,7 @@ fn repeated_values_are_written_like_a_plain_writer_does() {
             }
         }
         let header = fields.iter().map(|field| plain(field.name(), guard)).collect::<Vec<_>>().join(",");
-        let rows = Rows::of(Arc::new(Schema::new(fields)), columns).unwrap();
+        let rows = Rows::new(Arc::new(Schema::new(fields)), columns).unwrap();
         for (from, count) in [(0, rows.num_rows()), (1, rows.num_rows() - 1), (rows.num_rows() / 2, 7), (3, 0)] {
             let mut out = Vec::new();
             let mut writer = CsvWriter::create(&mut out, Coding::Plain, rows.schema(), guard).unwrap();

@@ -76,7 +76,7 @@ impl Gathering<'_> {
         }
         let subjects: BTreeSet<RequestSubject<'_>> = requests.iter().map(RequestSubject::of).collect();
         let are_few = subjects.len() <= UNKNOWN_SUBJECTS;
-        let rules = Arc::new(Rules::of(self.plan));
+        let rules = Arc::new(Rules::from_plan(self.plan));
         let reading = reading(&rules, self.unfinished.conventions());
         let (client, unfinished) = (self.client, &self.unfinished);
         let ask =

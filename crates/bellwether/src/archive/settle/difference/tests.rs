@@ -42,17 +42,14 @@ type History = BTreeMap<i64, Value>;
 fn rows(history: &History, spellings: [&'static str; 2]) -> RecordBatch {
     let values = || history.values();
     let code = |value: &Value| spellings.iter().position(|spelling| *spelling == value.signal).unwrap() as i8;
-    RecordBatch::try_new(
-        Table::Signals.row_schema(),
-        vec![
-            Arc::new(TimestampMicrosecondArray::from_iter_values(history.keys().copied())),
-            Arc::new(values().map(|value| value.offset).collect::<Int16Array>()),
-            choices(values().map(code).collect::<Vec<i8>>().into(), spellings),
-            Arc::new(values().map(|value| value.confidence).collect::<Float64Array>()),
-            Arc::new(values().map(|value| value.extra).collect::<StringArray>()),
-        ],
-    )
-    .unwrap()
+    let columns: [(&str, ArrayRef); 5] = [
+        ("date", Arc::new(TimestampMicrosecondArray::from_iter_values(history.keys().copied()))),
+        ("utc_offset_minutes", Arc::new(values().map(|value| value.offset).collect::<Int16Array>())),
+        ("signal", choices(values().map(code).collect::<Vec<i8>>().into(), spellings)),
+        ("confidence", Arc::new(values().map(|value| value.confidence).collect::<Float64Array>())),
+        ("extra", Arc::new(values().map(|value| value.extra).collect::<StringArray>())),
+    ];
+    Table::Signals.list(&columns).unwrap()
 }
 
 /// The dates and values of rows; no value if a row withdraws its date.

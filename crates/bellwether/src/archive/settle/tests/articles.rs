@@ -37,16 +37,17 @@ fn pieces(ticker: &str, list: &[Article], articles: usize) -> Vec<(SeriesKey, Re
     let piece = |(index, of_piece): (usize, &[Article])| {
         let first = (index * articles) as i32;
         let count = of_piece.len();
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(Int32Array::from_iter_values(first..first + count as i32)),
-            Arc::new(TimestampMicrosecondArray::from_iter_values(of_piece.iter().map(|article| article.day * DAY))),
-            Arc::new(StringArray::from_iter_values(of_piece.iter().map(|article| article.title.clone()))),
-            Arc::new(Float64Array::from_iter_values(of_piece.iter().map(|article| f64::from(article.score)))),
-            Arc::new(StringArray::from(vec!["link"; count])),
-            Arc::new(Int16Array::new_null(count)),
-            Arc::new(StringArray::new_null(count)),
+        let dates = TimestampMicrosecondArray::from_iter_values(of_piece.iter().map(|article| article.day * DAY));
+        let titles = StringArray::from_iter_values(of_piece.iter().map(|article| article.title.clone()));
+        let scores = Float64Array::from_iter_values(of_piece.iter().map(|article| f64::from(article.score)));
+        let columns: [(&str, ArrayRef); 5] = [
+            ("position", Arc::new(Int32Array::from_iter_values(first..first + count as i32))),
+            ("date", Arc::new(dates)),
+            ("title", Arc::new(titles)),
+            ("score", Arc::new(scores)),
+            ("link", Arc::new(StringArray::from(vec!["link"; count]))),
         ];
-        (of_articles(ticker), RecordBatch::try_new(Table::Articles.listed_schema(), columns).unwrap())
+        (of_articles(ticker), Table::Articles.list(&columns).unwrap())
     };
     list.chunks(articles).enumerate().map(piece).collect()
 }

@@ -23,17 +23,15 @@ const CONVENTIONS: &Conventions =
 
 /// A list of one article with a title of some letters.
 fn article(ticker: &str, letters: usize) -> (SeriesKey, RecordBatch) {
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(Int32Array::from(vec![0])),
-        Arc::new(TimestampMicrosecondArray::from(vec![DAY])),
-        Arc::new(StringArray::from(vec!["x".repeat(letters)])),
-        Arc::new(Float64Array::from(vec![1.0])),
-        Arc::new(StringArray::from(vec!["link"])),
-        Arc::new(Int16Array::new_null(1)),
-        Arc::new(StringArray::new_null(1)),
+    let columns: [(&str, ArrayRef); 5] = [
+        ("position", Arc::new(Int32Array::from(vec![0]))),
+        ("date", Arc::new(TimestampMicrosecondArray::from(vec![DAY]))),
+        ("title", Arc::new(StringArray::from(vec!["x".repeat(letters)]))),
+        ("score", Arc::new(Float64Array::from(vec![1.0]))),
+        ("link", Arc::new(StringArray::from(vec!["link"]))),
     ];
     let key = SeriesKey::of_ticker(Endpoint::NewsArticles, ticker.parse().unwrap());
-    (key, RecordBatch::try_new(Table::Articles.listed_schema(), columns).unwrap())
+    (key, Table::Articles.list(&columns).unwrap())
 }
 
 /// An answer in a folder.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float64Array, Int8Array, Int16Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, Float64Array, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use arrow::compute::{cast, concat_batches};
 use arrow::datatypes::{DataType, SchemaRef, TimestampMicrosecondType};
@@ -164,14 +164,13 @@ fn signals_of(ticker: &str, period: &str) -> SeriesKey {
 fn history(signals: &[(i64, bool)]) -> RecordBatch {
     let count = signals.len();
     let codes: Int8Array = signals.iter().map(|(_, is_sell)| Some(i8::from(*is_sell))).collect();
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(TimestampMicrosecondArray::from_iter_values(signals.iter().map(|(day, _)| day * DAY))),
-        Arc::new(Int16Array::new_null(count)),
-        choices(codes, vec!["buy", "sell"]),
-        Arc::new(Float64Array::from(vec![0.5; count])),
-        Arc::new(StringArray::new_null(count)),
+    let dates = TimestampMicrosecondArray::from_iter_values(signals.iter().map(|(day, _)| day * DAY));
+    let columns: [(&str, ArrayRef); 3] = [
+        ("date", Arc::new(dates)),
+        ("signal", choices(codes, vec!["buy", "sell"])),
+        ("confidence", Arc::new(Float64Array::from(vec![0.5; count]))),
     ];
-    RecordBatch::try_new(Table::Signals.listed_schema(), columns).unwrap()
+    Table::Signals.list(&columns).unwrap()
 }
 
 /// The stored signals of a run: ticker, period, day, change, signal, and the second of their observation.

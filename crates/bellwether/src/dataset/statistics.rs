@@ -1,4 +1,4 @@
-//! Statistics of the articles in a window.
+//! Statistics of the articles in a window: what is summed, and what each statistic makes of it.
 //!
 //! Means and deviations do not depend on the order of the articles, and other engines can reproduce them bit for bit,
 //! because they are computed in integers. A score counts as `x`, its billionths, rounded half away from zero. For the
@@ -23,15 +23,123 @@
 
 use super::naive::day;
 use super::news::{Cutoff, NewsItem};
-use super::score::{ExactScore, SCALE, SUMMED_BELOW};
+use crate::plan::{Days, Decay, Feature, Statistic};
+
+/// Scores are counted in billionths.
+const SCALE: f64 = 1e9;
+
+/// Scores below this, in billionths, fit into 64 bits, and so does a sum if the number of scores times the largest is below.
+const SUMMED_BELOW: f64 = 9e9;
 
 /// Scores below this, in billionths and squared, can be added a hundred million times within 38 digits.
 const SQUARED_BELOW: f64 = 1e6;
 
-/// The statistics of a window.
+/// The score of an article.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ExactScore {
+    pub(super) value: f64,
+    /// Its billionths, counted once for all windows that it is in; none of one that is too large.
+    billionths: i64,
+}
+
+impl ExactScore {
+    pub(super) fn new(value: f64) -> Self {
+        let billionths = if value.abs() < SUMMED_BELOW { (value * SCALE).round() as i64 } else { 0 };
+        Self { value, billionths }
+    }
+}
+
+/// The windows of one length, one for each key.
+pub(super) struct Windows {
+    pub(super) days: Days,
+    list: Vec<WindowSums>,
+    /// The medians; empty if no feature needs them.
+    medians: Vec<Median>,
+    /// The sums of each mean that decays, and its weights.
+    decays: Vec<(Decay, Vec<i64>, Vec<DecaySums>)>,
+}
+
+/// The median of a window. Its scores are held only while articles may follow.
+#[derive(Clone)]
+enum Median {
+    Pending(Vec<f64>),
+    Known(Option<f64>),
+}
+
+impl Windows {
+    /// Windows without articles, for so many keys.
+    pub(super) fn new(days: Days, features: &[Feature], count: usize) -> Self {
+        let has_median = features.contains(&Feature::Window(Statistic::Median, days));
+        let decays = features.iter().filter_map(|feature| match feature {
+            Feature::Decay(decay) if decay.window == days => {
+                Some((*decay, decay.weights(), vec![DecaySums::default(); count]))
+            }
+            _ => None,
+        });
+        Self {
+            days,
+            list: vec![WindowSums::default(); count],
+            medians: vec![Median::Pending(Vec::new()); if has_median { count } else { 0 }],
+            decays: decays.collect(),
+        }
+    }
+
+    /// Adds articles to the window of a key. Of a window that is closed no more follow.
+    pub(super) fn add(&mut self, key: usize, articles: &[NewsItem], cut: Cutoff, is_closed: bool) {
+        self.list[key].add(known_articles(articles, cut).map(|article| article.score));
+        for (_, weights, sums) in &mut self.decays {
+            sums[key].add(articles, cut, weights);
+        }
+        if let Some(median) = self.medians.get_mut(key) {
+            if let Median::Pending(scores) = median {
+                scores.extend(known_articles(articles, cut).filter_map(|article| Some(article.score?.value)));
+            }
+            if is_closed {
+                *median = Median::Known(median.value());
+            }
+        }
+    }
+
+    /// The number of articles in the window of a key.
+    pub(super) fn articles(&self, key: usize) -> i32 {
+        self.list[key].articles
+    }
+
+    /// A statistic of the scores in the window of a key.
+    pub(super) fn statistic(&self, statistic: Statistic, key: usize) -> Option<f64> {
+        let window = &self.list[key];
+        match statistic {
+            Statistic::Mean => window.mean(),
+            Statistic::Min => (window.scores > 0).then_some(window.min),
+            Statistic::Max => (window.scores > 0).then_some(window.max),
+            Statistic::Std => window.deviation(),
+            Statistic::Sum => window.sum(),
+            Statistic::Median => self.medians[key].value(),
+            // These are no features of the scores in one window.
+            Statistic::Count | Statistic::Decay | Statistic::Last | Statistic::DaysSince => None,
+        }
+    }
+
+    /// A mean that decays, of the window of a key.
+    pub(super) fn decaying_mean(&self, decay: Decay, key: usize) -> Option<f64> {
+        let (.., sums) = self.decays.iter().find(|(known, ..)| *known == decay)?;
+        sums[key].mean(&self.list[key])
+    }
+}
+
+impl Median {
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Pending(scores) => median(&mut scores.clone()),
+            Self::Known(value) => *value,
+        }
+    }
+}
+
+/// What is summed of a window.
 #[derive(Clone, Debug)]
-pub(super) struct WindowStatistics {
-    pub(super) articles: i32,
+struct WindowSums {
+    articles: i32,
     /// Number of articles with a score.
     scores: u32,
     /// Sum of the billionths of the scores that are small enough.
@@ -42,7 +150,7 @@ pub(super) struct WindowStatistics {
     max: f64,
 }
 
-impl Default for WindowStatistics {
+impl Default for WindowSums {
     fn default() -> Self {
         let (min, max) = (f64::INFINITY, f64::NEG_INFINITY);
         Self { articles: 0, scores: 0, sum: 0, squares: 0, min, max }
@@ -50,13 +158,13 @@ impl Default for WindowStatistics {
 }
 
 /// The articles of some that are known to a key, and count.
-pub(super) fn known_articles(articles: &[NewsItem], cut: Cutoff) -> impl Iterator<Item = &NewsItem> {
+fn known_articles(articles: &[NewsItem], cut: Cutoff) -> impl Iterator<Item = &NewsItem> {
     articles.iter().filter(move |article| article.is_counted && article.is_known(cut))
 }
 
 /// The sums of a mean that decays.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct DecaySums {
+struct DecaySums {
     /// Sum of the weights of articles with a score.
     weights: i128,
     /// Sum of the billionths of the scores that are small enough, times the weights.
@@ -65,7 +173,7 @@ pub(super) struct DecaySums {
 
 impl DecaySums {
     /// Adds the articles known to a key, with a weight by age in days.
-    pub(super) fn add(&mut self, articles: &[NewsItem], cut: Cutoff, weights: &[i64]) {
+    fn add(&mut self, articles: &[NewsItem], cut: Cutoff, weights: &[i64]) {
         for article in known_articles(articles, cut) {
             let age = usize::try_from(cut.day - day(article.date)).unwrap_or_default();
             if let (Some(score), Some(&weight)) = (article.score, weights.get(age)) {
@@ -76,15 +184,14 @@ impl DecaySums {
     }
 
     /// The mean of the scores of a window.
-    pub(super) fn mean(self, window: &WindowStatistics) -> Option<f64> {
+    fn mean(self, window: &WindowSums) -> Option<f64> {
         let is_exact = self.weights > 0 && window.largest() < SUMMED_BELOW;
-        let mean = || self.sum as f64 / (self.weights as f64 * SCALE);
-        is_exact.then(|| mean().clamp(window.min, window.max))
+        is_exact.then(|| (self.sum as f64 / (self.weights as f64 * SCALE)).clamp(window.min, window.max))
     }
 }
 
 /// The median of some scores.
-pub(super) fn median(scores: &mut [f64]) -> Option<f64> {
+fn median(scores: &mut [f64]) -> Option<f64> {
     let middle = scores.len() / 2;
     let is_odd = scores.len() % 2 == 1;
     if scores.is_empty() {
@@ -95,14 +202,9 @@ pub(super) fn median(scores: &mut [f64]) -> Option<f64> {
     Some(if lower == upper { lower } else { lower / 2.0 + upper / 2.0 })
 }
 
-impl WindowStatistics {
-    /// Adds the articles known to a key.
-    pub(super) fn add(&mut self, articles: &[NewsItem], cut: Cutoff) {
-        self.add_scores(known_articles(articles, cut).map(|article| article.score));
-    }
-
+impl WindowSums {
     /// Adds articles with these scores.
-    fn add_scores(&mut self, scores: impl IntoIterator<Item = Option<ExactScore>>) {
+    fn add(&mut self, scores: impl IntoIterator<Item = Option<ExactScore>>) {
         for score in scores {
             self.articles += 1;
             let Some(ExactScore { value, billionths }) = score else { continue };
@@ -122,19 +224,18 @@ impl WindowStatistics {
         self.min.abs().max(self.max.abs())
     }
 
-    pub(super) fn mean(&self) -> Option<f64> {
+    fn mean(&self) -> Option<f64> {
         let is_exact = self.scores > 0 && self.largest() < SUMMED_BELOW;
-        let mean = || self.sum as f64 / (f64::from(self.scores) * SCALE);
-        is_exact.then(|| mean().clamp(self.min, self.max))
+        is_exact.then(|| (self.sum as f64 / (f64::from(self.scores) * SCALE)).clamp(self.min, self.max))
     }
 
-    pub(super) fn sum(&self) -> Option<f64> {
+    fn sum(&self) -> Option<f64> {
         let is_exact = self.scores > 0 && self.largest() < SUMMED_BELOW;
         is_exact.then(|| if self.scores == 1 { self.min } else { self.sum as f64 / SCALE })
     }
 
     /// Sample standard deviation; `None` for fewer than two scores.
-    pub(super) fn deviation(&self) -> Option<f64> {
+    fn deviation(&self) -> Option<f64> {
         let largest = self.largest();
         let is_exact = largest < SQUARED_BELOW && f64::from(self.scores) * largest < SUMMED_BELOW;
         if self.scores < 2 || !is_exact {
@@ -144,28 +245,20 @@ impl WindowStatistics {
         let spread = count * self.squares - self.sum * self.sum;
         Some((spread as f64 / (count * (count - 1)) as f64).sqrt() / SCALE)
     }
-
-    pub(super) fn min(&self) -> Option<f64> {
-        (self.scores > 0).then_some(self.min)
-    }
-
-    pub(super) fn max(&self) -> Option<f64> {
-        (self.scores > 0).then_some(self.max)
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ExactScore, WindowStatistics};
+    use super::{ExactScore, WindowSums};
 
-    fn of(scores: &[f64]) -> WindowStatistics {
-        let mut window = WindowStatistics::default();
-        window.add_scores(scores.iter().map(|score| Some(ExactScore::of(*score))));
+    fn of(scores: &[f64]) -> WindowSums {
+        let mut window = WindowSums::default();
+        window.add(scores.iter().map(|score| Some(ExactScore::new(*score))));
         window
     }
 
-    fn bits(window: &WindowStatistics) -> [Option<u64>; 4] {
-        [window.mean(), window.deviation(), window.min(), window.max()].map(|value| value.map(f64::to_bits))
+    fn bits(window: &WindowSums) -> [Option<u64>; 4] {
+        [window.mean(), window.deviation(), Some(window.min), Some(window.max)].map(|value| value.map(f64::to_bits))
     }
 
     #[test]
@@ -199,7 +292,7 @@ mod tests {
             let window = of(&scores);
             let mean = window.mean().unwrap();
             assert!((mean - exact).abs() <= 0.5e-9 + f64::EPSILON, "{mean} {exact} {scores:?}");
-            assert!(window.min() <= Some(mean) && Some(mean) <= window.max(), "{mean} {scores:?}");
+            assert!(window.min <= mean && mean <= window.max, "{mean} {scores:?}");
         }
     }
 
@@ -240,10 +333,9 @@ mod tests {
         assert_eq!(of(&[8e9, 0.5]).mean(), Some(8_000_000_000.5 / 2.0));
         let huge = of(&[1e300, -1e300, 0.5]);
         assert_eq!((huge.mean(), huge.deviation()), (None, None));
-        assert_eq!((huge.min(), huge.max()), (Some(-1e300), Some(1e300)));
-        let mut none = WindowStatistics::default();
-        none.add_scores([None, None]);
+        assert_eq!((huge.min, huge.max), (-1e300, 1e300));
+        let mut none = WindowSums::default();
+        none.add([None, None]);
         assert_eq!((none.articles, none.mean(), none.deviation()), (2, None, None));
-        assert_eq!((none.min(), none.max()), (None, None));
     }
 }
