@@ -23,7 +23,7 @@ use parquet::file::statistics::Statistics;
 use super::folder::{Expanded, Folder};
 use super::horizon::{CountedShare, Horizon, SEALED_AT};
 use super::layout::fill;
-use super::rows::{check, ticker, with_unsigned_zeros};
+use super::rows::{check, ticker};
 use crate::disk::expansion;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
@@ -92,7 +92,7 @@ impl RowGroups {
     /// Some rows of a row group, as ranges in order.
     pub(in crate::archive) fn rows(&self, group: usize, rows: &[Range<usize>]) -> Result<RecordBatch> {
         let rows = self.read_checked(group, &ProjectionMask::all(), rows)?;
-        Ok(with_unsigned_zeros(fill(rows, &self.schema).map_err(|error| self.damage(error))?))
+        fill(rows, &self.schema).map_err(|error| self.damage(error))
     }
 
     fn read_checked(&self, group: usize, mask: &ProjectionMask, rows: &[Range<usize>]) -> Result<RecordBatch> {
@@ -266,7 +266,7 @@ impl FileRows {
                         if batch.num_rows() > 0 {
                             let batch = fill(batch, self.schema()).map_err(|error| self.damage(error))?;
                             self.check(&batch)?;
-                            return Ok(Some(with_unsigned_zeros(batch)));
+                            return Ok(Some(batch));
                         }
                     }
                     Ok(None) => self.batches = None,

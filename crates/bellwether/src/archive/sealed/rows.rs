@@ -2,13 +2,12 @@
 
 use std::ops::Range;
 use std::str::FromStr;
-use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::{Array, AsArray, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{ArrowNativeType, Float64Type, Int8Type, Int32Type};
 
 use crate::error::Reason;
-use crate::interface::{Endpoint, Period, Regime, Signal, Ticker, unsigned_zero};
+use crate::interface::{Endpoint, Period, Regime, Signal, Ticker};
 use crate::tables::Change;
 
 /// The ticker of a row, the first column of every file.
@@ -101,25 +100,6 @@ fn check_tickers(rows: &RecordBatch) -> Result<(), Reason> {
         last = name;
     }
     Ok(())
-}
-
-/// The same rows without negative zeros, which earlier versions of the program recorded.
-pub(in crate::archive) fn with_unsigned_zeros(rows: RecordBatch) -> RecordBatch {
-    let is_negative_zero = |number: &f64| *number == 0.0 && number.is_sign_negative();
-    let has_some = |column: &ArrayRef| {
-        column.as_primitive_opt::<Float64Type>().is_some_and(|numbers| numbers.values().iter().any(is_negative_zero))
-    };
-    if !rows.columns().iter().any(has_some) {
-        return rows;
-    }
-    let unsigned = |column: &ArrayRef| -> ArrayRef {
-        match column.as_primitive_opt::<Float64Type>() {
-            Some(numbers) => Arc::new(numbers.unary::<_, Float64Type>(unsigned_zero)),
-            None => Arc::clone(column),
-        }
-    };
-    let columns = rows.columns().iter().map(unsigned).collect();
-    RecordBatch::try_new(rows.schema(), columns).expect("the columns keep their types")
 }
 
 /// Checks that every number is finite, as all JSON numbers are.
