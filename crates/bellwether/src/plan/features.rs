@@ -176,7 +176,8 @@ impl Feature {
     /// What it means.
     pub fn meaning(&self) -> Meaning {
         let days = self.window().map_or(0, Days::count);
-        let of_scores = |what: &str| format!("the {what} of the articles in the {days} days that end `lag` before the date");
+        let of_scores =
+            |what: &str| format!("the {what} of the articles in the {days} days that end `lag` before the date");
         let (what, null, example) = match self {
             Self::Count(_) => {
                 let what = format!(
@@ -188,8 +189,9 @@ impl Feature {
             Self::Min(_) => (of_scores("lowest score"), NO_SCORE, "-0.62"),
             Self::Max(_) => (of_scores("highest score"), NO_SCORE, "0.41"),
             Self::Std(_) => {
-                let what =
-                    format!("the sample standard deviation of the scores in the {days} days that end `lag` before the date");
+                let what = format!(
+                    "the sample standard deviation of the scores in the {days} days that end `lag` before the date"
+                );
                 let null = "`news_count` is null, or fewer than two articles in the window have a score, or one has a score of a \
                             million or more";
                 (what, null, "0.27")

@@ -291,7 +291,8 @@ impl Validator<'_> {
 
     /// Reports those of some keys that were typed: they have no effect. In the hint, `{key}` is the key.
     fn without_effect(&mut self, keys: &[impl AsRef<str>], why: &str, hint: &str) {
-        for key in keys.iter().map(|key| key.as_ref()).filter(|key| self.places.contains_key(*key)).collect::<Vec<_>>() {
+        for key in keys.iter().map(|key| key.as_ref()).filter(|key| self.places.contains_key(*key)).collect::<Vec<_>>()
+        {
             let name = key.split_once('.').map_or(key, |(_, name)| name);
             self.object(key, format!("`{name}` has no effect {why}"), hint.replace("{key}", name));
         }

@@ -11,7 +11,7 @@ use crate::definition::{Definition, DefinitionFile};
 use crate::plan::Plan;
 
 /// Definitions that each make other keys useless, or not.
-const CONTEXTS: [&str; 21] = [
+const CONTEXTS: [&str; 24] = [
     "signals.sectors = \"energy\"\n",
     "signals.tickers = \"XOM\"\n",
     "signals.sectors = \"energy\"\nsignals.tickers = [\"XOM\", \"CVX\"]\n",
@@ -33,6 +33,9 @@ const CONTEXTS: [&str; 21] = [
     "signals.sectors = \"energy\"\ndataset.columns = [\"ticker\", \"date\"]\n",
     "signals.sectors = \"energy\"\nprices.file = \"closes.csv\"\n",
     "signals.sectors = \"energy\"\ndataset.add = \"tradable_at\"\ncalendar.hours = \"09:30-16:00 America/New_York\"\n",
+    "signals.sectors = \"energy\"\nsentiment.historical = true\njoin.sources = \"historical\"\njoin.historical = \"a\"\n",
+    "signals.sectors = \"energy\"\nlabels.horizons = \"5d\"\nprices.file = \"closes.csv\"\n",
+    "signals.sectors = \"energy\"\nschedule.cron = \"@daily\"\n",
 ];
 
 /// The sources of the contexts.
@@ -130,7 +133,7 @@ fn of_type(root: &Json, schema: &Json) -> Vec<Json> {
         return alternatives.iter().flat_map(|one| of_type(root, one)).collect();
     }
     if let Some(choices) = schema["oneOf"].as_array() {
-        return choices.iter().take(4).map(|choice| choice["const"].clone()).collect();
+        return choices.iter().take(3).map(|choice| choice["const"].clone()).collect();
     }
     match schema["type"].as_str() {
         Some("boolean") => vec![false.into(), true.into()],
@@ -168,6 +171,8 @@ fn a_key_changes_the_plan_or_is_refused_whatever_stands_beside_it() {
     let is_default = |at: &(String, String), lines: &Vec<String>| lines.len() == 1 && tried[at] > 1;
     useless.retain(|at, lines| !is_default(at, lines));
     assert!(useless.is_empty(), "{useless:#?}");
+    // A key whose only value stands in a context is accepted there.
+    effective.extend(SOURCES.concat().lines().filter_map(|line| Some(line.split_once(" = ")?.0.to_owned())));
     let keys = keys();
     let without: Vec<&String> = keys.keys().filter(|key| !effective.contains(*key)).collect();
     assert!(without.is_empty(), "without an effect, or without an example: {without:?}");
