@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::tests::KEYS;
 use crate::definition::DefinitionFile;
 use crate::error::Error;
 use crate::plan::{Plan, RequestList, TickerSource};
@@ -63,21 +62,6 @@ fn a_hundred_plausible_definitions_are_planned_or_refused_in_words() {
     }
     let all = definitions().count();
     assert!(all >= 100 && planned >= 70 && planned < all, "{planned} of {all}");
-}
-
-#[test]
-fn they_type_every_key() {
-    let accepted = definitions().filter(|(_, definition)| expectations(definition, "refused").is_empty());
-    let typed: Vec<toml::Table> = accepted.map(|(_, definition)| definition.parse().expect("TOML")).collect();
-    let is_typed = |key: &str| {
-        let (section, inner) = key.split_once('.').unwrap_or((key, ""));
-        typed.iter().filter_map(|definition| definition.get(section)).any(|value| match inner {
-            "" => true,
-            inner => value.get(inner).is_some(),
-        })
-    };
-    let missing: Vec<&str> = KEYS.iter().map(|(key, _)| *key).filter(|key| !is_typed(key)).collect();
-    assert!(missing.is_empty(), "{missing:?}");
 }
 
 #[test]
