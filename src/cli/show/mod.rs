@@ -7,7 +7,7 @@ use std::path::Path;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use bellwether::error::Error;
 use bellwether::export::{Coding, Destination, PublishedReader, RowEncoding, RowFormat, RowOutput};
@@ -166,19 +166,6 @@ impl Show {
         let rows = rows.map_err(Error::of_stream)?;
         let format = match self.format {
             ShowFormat::Table => {
-                let chosen_by = match &matrix {
-                    Some(_) if self.wanted.tickers.is_empty() => ColumnOption::Ticker,
-                    None if self.columns.is_empty() => ColumnOption::Columns,
-                    _ => ColumnOption::Given,
-                };
-                let matrix = match matrix {
-                    None => String::new(),
-                    Some(Matrix { name, others: 0 }) => format!("`{name}`\n"),
-                    Some(Matrix { name, others }) => {
-                        let which = format!("`{name}`, the first of {} matrices", others + 1);
-                        format!("{which}; `--period`, `--regime` and `--columns` choose another\n")
-                    }
-                };
                 let all = match count {
                     Some(count) => count,
                     None => {
@@ -188,13 +175,7 @@ impl Show {
                         seen
                     }
                 };
-                let shown = rows.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
-                let part = match shown == all || shown == 0 {
-                    true => String::new(),
-                    false => format!("{} of {}\n", group_digits(shown), count_of(all, "row", "rows")),
-                };
-                let others = file.map_or_else(String::new, |file| others(&file));
-                return say(&(table(&schema, &rows, chosen_by)? + &part + &matrix + &others));
+                return self.print_table(&schema, &rows, matrix, all);
             }
             ShowFormat::Csv => RowFormat::Csv(Coding::Plain),
             ShowFormat::Json => RowFormat::Json,
@@ -212,6 +193,29 @@ impl Show {
             }
         }
         Ok(out.finish()?)
+    }
+
+    /// Prints rows as a table, with which part of all that is, and which matrix.
+    fn print_table(&self, schema: &Schema, rows: &[RecordBatch], matrix: Option<Matrix>, all: u64) -> Result<()> {
+        let chosen_by = match &matrix {
+            Some(_) if self.wanted.tickers.is_empty() => ColumnOption::Ticker,
+            None if self.columns.is_empty() => ColumnOption::Columns,
+            _ => ColumnOption::Given,
+        };
+        let mut text = table(schema, rows, chosen_by)?;
+        let shown = rows.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
+        if shown != all && shown != 0 {
+            text += &format!("{} of {}\n", group_digits(shown), count_of(all, "row", "rows"));
+        }
+        match matrix {
+            None => {}
+            Some(Matrix { name, others: 0 }) => text += &format!("`{name}`\n"),
+            Some(Matrix { name, others }) => {
+                let which = format!("`{name}`, the first of {} matrices", others + 1);
+                text += &format!("{which}; `--period`, `--regime` and `--columns` choose another\n");
+            }
+        }
+        say(&(text + &names_file(&self.dataset).map_or_else(String::new, |file| others(&file))))
     }
 
     /// A published version.
