@@ -8,109 +8,121 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use bellwether::disk::file::FileError;
-use bellwether::error::{Error, Result};
+use bellwether::error::{self, Error};
+use bellwether::key::source::{FILE_VARIABLE, VARIABLE};
 use bellwether::plan::{Plan, StoreUrl};
 use bellwether::text::escape::{escape, shell};
+use bellwether::trust;
+use clap::ValueEnum;
 
-use super::HostName;
-use super::scheduler::{files, nothing_scheduled};
-use super::status::Folders;
+use super::Schedule;
+use crate::cli::log::{LogForm, LogLevel};
+use crate::cli::talk::Result;
+use crate::schedule::{Folders, files, nothing_scheduled};
 
 /// A platform that runs programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Platform {
+pub(super) enum Platform {
     /// A systemd service.
     Systemd,
     /// A line for a crontab.
     Crontab,
 }
 
-/// What is set, by options or variables, when a file is printed; none for a default.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    /// How many definitions may run at once.
-    pub(crate) jobs: Option<NonZeroUsize>,
-    /// The address to answer on.
-    pub(crate) listen: Option<SocketAddr>,
-    /// More names of the host that it answers as.
-    pub(crate) listen_hosts: Vec<HostName>,
-    /// The file of metrics.
-    pub(crate) metrics: Option<PathBuf>,
-    /// The store.
-    pub(crate) store: Option<StoreUrl>,
-    /// The format of events.
-    pub(crate) log: Option<String>,
-    /// The level of log messages.
-    pub(crate) log_level: Option<String>,
-    /// The file with the key.
-    pub(crate) key_file: Option<PathBuf>,
-    /// The names of the variables that no option stands for, and that the program reads.
-    pub(crate) variables: BTreeSet<String>,
+impl Schedule {
+    /// The file for a platform.
+    ///
+    /// # Errors
+    ///
+    /// If a definition is invalid, none has a schedule, or a path cannot be made absolute, or cannot stand in a file.
+    pub(super) fn print(&self, platform: Platform, root: &Path, folders: &Folders) -> Result<String> {
+        let root = absolute(root)?;
+        let (data, archive) = (absolute(&folders.data)?, absolute(&folders.archive)?);
+        let metrics = self.metrics.as_deref().map(absolute).transpose()?;
+        let key_file = env::var_os(FILE_VARIABLE).filter(|path| !path.is_empty()).unwrap_or_else(|| "api-key".into());
+        let key_file = absolute(&root.join(key_file))?;
+
+        let (store, mut variables) = (self.store.url(None)?, other_variables());
+        let (mut listed, mut stores) = (String::new(), Vec::from_iter(store.as_ref().and_then(StoreUrl::folder)));
+        for path in files(&folders.definitions)?.into_values() {
+            let plan = Plan::of(bellwether::definition::find(&path.to_string_lossy(), &folders.definitions)?)?;
+            if let Some(schedule) = &plan.schedule {
+                listed.push_str(&format!("#   {}: {} in {}\n", plan.name, schedule.cron, schedule.timezone));
+                stores.extend(plan.store.as_ref().and_then(StoreUrl::folder));
+                variables.extend(plan.address_variables.iter().cloned());
+            }
+        }
+        if listed.is_empty() {
+            return Err(nothing_scheduled(&folders.definitions).into());
+        }
+        let (words, mut left_out) = self.words(platform, &root, [&data, &archive], metrics.as_deref())?;
+        if !variables.is_empty() {
+            let names: Vec<String> = variables.iter().map(|name| format!("`{}`", escape(name))).collect();
+            let names = names.join(", ");
+            left_out.push_str(&format!("# Left out: {names}. Set them there if the program needs them.\n"));
+        }
+        let about = format!("{listed}{EXIT_CODES}{left_out}");
+        if platform == Platform::Crontab {
+            return Ok(crontab(&about, &key_file, &words));
+        }
+        let metrics = metrics.as_deref().and_then(Path::parent).map(Path::to_owned);
+        let folders = [data, archive].into_iter().chain(metrics).chain(stores).collect();
+        Ok(systemd(&about, &root, folders, &words))
+    }
+
+    /// The words of the command, with all that is not as by default; and as comments, what the platform has no use for.
+    fn words(
+        &self,
+        platform: Platform,
+        root: &Path,
+        [data, archive]: [&Path; 2],
+        metrics: Option<&Path>,
+    ) -> Result<(Vec<String>, String)> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut words = vec![text(&absolute(&env::current_exe().map_err(Error::start)?)?), "schedule".to_owned()];
+        words.extend((platform == Platform::Crontab).then(|| "--once".to_owned()));
+        let options = [
+            ("--directory", Some(text(root))),
+            ("--data", Some(text(data))),
+            ("--archive", (archive != data.join("archive")).then(|| text(archive))),
+            ("--jobs", (self.jobs != NonZeroUsize::MIN).then(|| self.jobs.to_string())),
+            ("--metrics", metrics.map(text)),
+            ("--store", self.store.url(None)?.map(|store| store.to_string())),
+            ("--log", name_unless(self.log, LogForm::Text)),
+            ("--log-level", name_unless(self.log_level, LogLevel::Off)),
+            ("--listen", self.listen.map(|address| address.to_string())),
+        ];
+        let hosts = self.listen_host.iter().map(|host| ("--listen-host", Some(host.to_string())));
+        let mut left_out = String::new();
+        for (option, value) in options.into_iter().chain(hosts).filter_map(|(option, value)| Some((option, value?))) {
+            if platform == Platform::Crontab && option.starts_with("--listen") {
+                left_out.push_str(&format!("# Left out: `{option} {value}`. Nothing listens between the runs.\n"));
+            } else {
+                words.extend([option.to_owned(), value]);
+            }
+        }
+        Ok((words, left_out))
+    }
 }
 
-/// The file for a platform.
-///
-/// # Errors
-///
-/// If a definition is invalid, none has a schedule, or a path cannot be made absolute, or cannot stand in a file.
-pub(crate) fn print(platform: Platform, root: &Path, folders: &Folders, mut settings: Settings) -> Result<String> {
-    let root = absolute(root)?;
-    let (data, archive) = (absolute(&folders.data)?, absolute(&folders.archive)?);
-    let metrics = settings.metrics.as_deref().map(absolute).transpose()?;
-    let key_file = absolute(&root.join(settings.key_file.as_deref().unwrap_or("api-key".as_ref())))?;
+/// The name of a value that is not the default.
+fn name_unless<T: ValueEnum + PartialEq>(value: T, default: T) -> Option<String> {
+    (value != default).then(|| value.to_possible_value()).flatten().map(|value| value.get_name().to_owned())
+}
 
-    let (mut listed, mut stores) = (String::new(), Vec::from_iter(settings.store.as_ref().and_then(StoreUrl::folder)));
-    for path in files(&folders.definitions)?.into_values() {
-        let plan = Plan::of(bellwether::definition::find(&path.to_string_lossy(), &folders.definitions)?)?;
-        if let Some(schedule) = &plan.schedule {
-            listed.push_str(&format!("#   {}: {} in {}\n", plan.name, schedule.cron, schedule.timezone));
-            stores.extend(plan.store.as_ref().and_then(StoreUrl::folder));
-            settings.variables.extend(plan.address_variables.iter().cloned());
-        }
-    }
-    if listed.is_empty() {
-        return Err(nothing_scheduled(&folders.definitions));
-    }
-
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut words = vec![text(&absolute(&env::current_exe().map_err(Error::start)?)?), "schedule".to_owned()];
-    words.extend((platform == Platform::Crontab).then(|| "--once".to_owned()));
-    let (mut left_out, hosts) = (String::new(), settings.listen_hosts.iter().map(ToString::to_string));
-    let listen = settings.listen.iter().map(|address| ("--listen", address.to_string()));
-    let listen = listen.chain(hosts.map(|host| ("--listen-host", host)));
-    let options = [
-        ("--directory", Some(text(&root))),
-        ("--data", Some(text(&data))),
-        ("--archive", (archive != data.join("archive")).then(|| text(&archive))),
-        ("--jobs", settings.jobs.map(|jobs| jobs.to_string())),
-        ("--metrics", metrics.as_deref().map(text)),
-        ("--store", settings.store.as_ref().map(ToString::to_string)),
-        ("--log", settings.log),
-        ("--log-level", settings.log_level),
-    ];
-    for (option, value) in options.into_iter().filter_map(|(option, value)| Some((option, value?))).chain(listen) {
-        if platform == Platform::Crontab && option.starts_with("--listen") {
-            left_out.push_str(&format!("# Left out: `{option} {value}`. Nothing listens between the runs.\n"));
-        } else {
-            words.extend([option.to_owned(), value]);
-        }
-    }
-    if !settings.variables.is_empty() {
-        let names: Vec<String> = settings.variables.iter().map(|name| format!("`{}`", escape(name))).collect();
-        left_out.push_str(&format!("# Left out: {}. Set them there if the program needs them.\n", names.join(", ")));
-    }
-    let about = format!("{listed}{EXIT_CODES}{left_out}");
-    if platform == Platform::Crontab {
-        return Ok(crontab(&about, &key_file, &words));
-    }
-    let metrics = metrics.as_deref().and_then(Path::parent).map(Path::to_owned);
-    let folders = [data, archive].into_iter().chain(metrics).chain(stores).collect();
-    Ok(systemd(&about, &root, folders, &words))
+/// The names of the variables that are set and read, and that no option stands for. Their values may be secret.
+fn other_variables() -> BTreeSet<String> {
+    const NAMES: [&str; 6] = [VARIABLE, trust::VARIABLE, "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"];
+    const OF_STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
+    let is_read = |name: &String| {
+        NAMES.contains(&name.to_ascii_uppercase().as_str()) || OF_STORES.iter().any(|start| name.starts_with(start))
+    };
+    let set = env::vars_os().filter(|(_, value)| !value.is_empty());
+    set.filter_map(|(name, _)| name.into_string().ok()).filter(is_read).collect()
 }
 
 /// What the exit codes mean, as comments.
@@ -120,7 +132,7 @@ const EXIT_CODES: &str = "\
 ";
 
 /// A path that can stand in a line of a file, on every platform.
-fn absolute(path: &Path) -> Result<PathBuf> {
+fn absolute(path: &Path) -> error::Result<PathBuf> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let found = path.canonicalize().or_else(|_| std::path::absolute(path)).map_err(FileError::read(path))?;
     if found.to_str().is_some_and(|text| !text.chars().any(char::is_control) && !text.ends_with('\\')) {

@@ -1,7 +1,7 @@
 //! `bellwether schedule`: runs definitions at their times.
 
-use std::collections::BTreeSet;
-use std::env;
+mod print;
+
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -10,30 +10,24 @@ use std::time::Duration;
 
 use bellwether::disk::file;
 use bellwether::error::Error;
-use bellwether::key::source::{FILE_VARIABLE, VARIABLE};
-use bellwether::process::cancel::CancellationToken;
 use bellwether::project::Project;
-use bellwether::run::Observer;
+use bellwether::run::{Control, Observer};
 use bellwether::text::escape::escape;
 use bellwether::text::human::{count_of, group_digits, took};
 use bellwether::time::Clock;
-use bellwether::trust;
 use chrono::{DateTime, Utc};
-use clap::ValueEnum;
 use tokio::sync::{Notify, watch};
 
-use super::folders::Folders;
-use super::help::PROGRESS;
+use super::interruptible_with;
 use super::log::{self, CommandEvent, Level, LogForm, LogLevel, LogLine};
-use super::outcome::{Failure, Result};
-use super::store::StoreOption;
-use super::typed::{definition_value, usage};
-use super::{Hangup, interruptible_with, note, progress, say};
-use crate::schedule::print::{Platform, Settings, print};
+use super::options::{FolderOptions, PROGRESS, StoreOption, definition_value, usage};
+use super::progress::{self, Form};
+use super::talk::{Failure, Result, note, say};
 use crate::schedule::{
-    Fault, Folders as Places, HostName, LookRecord, Outcome, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions,
+    Fault, Folders, HostName, LookRecord, Outcome, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions,
     StatusDocument, StatusSite, Watcher, listen, metrics, to_minute, upcoming,
 };
+use print::Platform;
 
 /// How often the file of metrics is written if nothing happens.
 const METRICS_EVERY: Duration = Duration::from_secs(60);
@@ -78,7 +72,7 @@ pub(super) struct Schedule {
     metrics: Option<PathBuf>,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 
     #[command(flatten)]
     store: StoreOption,
@@ -109,8 +103,7 @@ fn jobs(text: &str) -> Result<NonZeroUsize, String> {
 
 impl Schedule {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
-        let folders = Places { definitions: project.definitions(), data, archive };
+        let folders = self.folders.of_project(project);
         if let Some(ScheduleAction::Print { platform }) = self.action {
             if self.once {
                 return Err(usage(
@@ -118,47 +111,21 @@ impl Schedule {
                     "leave it out: the platform decides what it calls",
                 ));
             }
-            return say(&print(platform, project.root(), &folders, self.settings()?)?);
+            return say(&self.print(platform, project.root(), &folders)?);
         }
         log::begin(self.log, self.log_level, None);
-        let result = self.run(folders);
-        match (&result, self.log) {
-            (Err(Failure::Failed(error)), LogForm::Json) => {
-                CommandEvent::failure(error).print();
-                Err(Failure::Told { code: error.kind().exit_code() })
-            }
-            _ => result,
-        }
+        log::end(self.run(folders), self.log, None)
     }
 
-    /// What is not as by default.
-    fn settings(&self) -> Result<Settings> {
-        fn name<T: ValueEnum + PartialEq>(value: T, default: T) -> Option<String> {
-            (value != default).then(|| value.to_possible_value()).flatten().map(|value| value.get_name().to_owned())
-        }
-        Ok(Settings {
-            jobs: Some(self.jobs).filter(|jobs| *jobs != NonZeroUsize::MIN),
-            listen: self.listen,
-            listen_hosts: self.listen_host.clone(),
-            metrics: self.metrics.clone(),
-            store: self.store.url()?,
-            log: name(self.log, LogForm::Text),
-            log_level: name(self.log_level, LogLevel::Off),
-            key_file: env::var_os(FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from),
-            variables: other_variables(),
-        })
-    }
-
-    fn run(&self, folders: Places) -> Result<()> {
+    fn run(&self, folders: Folders) -> Result<()> {
         self.metrics.as_deref().map(file::target_of).transpose()?;
-        let store = self.store.url()?;
-        let look = Arc::new(Notify::new());
-        let changed = Arc::new(Notify::new());
-        let hangup = if self.once { Hangup::Stops } else { Hangup::Notifies(Arc::clone(&look)) };
-        interruptible_with(hangup, async |stop: CancellationToken| {
-            let printer = EventPrinter { form: self.log, hides_schedules: self.once, changed: Arc::clone(&changed) };
-            let watcher: Arc<dyn Watcher> = Arc::new(printer);
-            let options = SchedulerOptions {
+        let store = self.store.url(None)?;
+        let [look, changed] = [(); 2].map(|()| Arc::new(Notify::new()));
+        let hangup = (!self.once).then(|| Arc::clone(&look));
+        interruptible_with(hangup, None, async |Control { stop, .. }| {
+            let watcher: Arc<dyn Watcher> =
+                Arc::new(EventPrinter { form: self.log, hides_schedules: self.once, changed: Arc::clone(&changed) });
+            let mut scheduler = Scheduler::new(SchedulerOptions {
                 definitions: folders.definitions.clone(),
                 data: folders.data.clone(),
                 archive: folders.archive.clone(),
@@ -167,28 +134,24 @@ impl Schedule {
                 clock: Clock::System,
                 watcher: Arc::clone(&watcher),
                 stop: stop.clone(),
-            };
-            let mut scheduler = Scheduler::new(options);
+            });
             let looks = scheduler.looks();
             if self.once {
                 let records = scheduler.once().await;
                 self.write_metrics(&folders, &looks).await;
                 return outcome(&records?, scheduler.fault());
             }
-            let listening = match self.listen {
-                Some(address) => {
-                    let site = StatusSite::new(folders.clone(), looks.clone(), Clock::System);
-                    let listening = listen(address, self.listen_host.clone(), site, watcher, stop.clone()).await?;
-                    match self.log {
-                        LogForm::Text => note(&format!("listening on http://{}/", listening.address)),
-                        LogForm::Json => {
-                            LogLine::now(Level::Info, CommandEvent::Listening { address: listening.address }).print();
-                        }
-                    }
-                    Some(listening)
+            let mut listening = None;
+            if let Some(address) = self.listen {
+                let site = StatusSite::new(folders.clone(), looks.clone(), Clock::System);
+                let server = listen(address, self.listen_host.clone(), site, watcher, stop.clone()).await?;
+                let address = server.address;
+                match self.log {
+                    LogForm::Text => note(&format!("listening on http://{address}/")),
+                    LogForm::Json => LogLine::now(Level::Info, CommandEvent::Listening { address }).print(),
                 }
-                None => None,
-            };
+                listening = Some(server);
+            }
             let result = tokio::select! {
                 result = scheduler.run(&look) => result,
                 never = self.keep_metrics(&folders, &looks, &changed) => never,
@@ -204,7 +167,7 @@ impl Schedule {
     /// Writes the metrics whenever something has changed, and every minute.
     async fn keep_metrics(
         &self,
-        folders: &Places,
+        folders: &Folders,
         looks: &watch::Receiver<LookRecord>,
         changed: &Notify,
     ) -> bellwether::error::Result<()> {
@@ -214,7 +177,7 @@ impl Schedule {
         }
     }
 
-    async fn write_metrics(&self, folders: &Places, looks: &watch::Receiver<LookRecord>) {
+    async fn write_metrics(&self, folders: &Folders, looks: &watch::Receiver<LookRecord>) {
         let Some(path) = self.metrics.clone() else { return };
         let (folders, look) = (folders.clone(), Some(looks.borrow().clone()));
         let write = move || metrics::write(&path, &StatusDocument::read(&folders, &[], look, Clock::System.now())?);
@@ -223,17 +186,6 @@ impl Schedule {
             progress::warn(self.log, &format!("cannot write the metrics: {error}"));
         }
     }
-}
-
-/// The names of the variables that are set and read, and that no option stands for. Their values may be secret.
-fn other_variables() -> BTreeSet<String> {
-    const NAMES: [&str; 6] = [VARIABLE, trust::VARIABLE, "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE"];
-    const OF_STORES: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
-    let is_read = |name: &String| {
-        NAMES.contains(&name.to_ascii_uppercase().as_str()) || OF_STORES.iter().any(|start| name.starts_with(start))
-    };
-    let set = env::vars_os().filter(|(_, value)| !value.is_empty());
-    set.filter_map(|(name, _)| name.into_string().ok()).filter(is_read).collect()
 }
 
 /// The outcome of the due runs: the first failure, or else what kept a definition from being looked at, or else the first run
@@ -267,9 +219,9 @@ impl Watcher for EventPrinter {
     }
 
     fn observer(&self, definition: &str) -> Option<Arc<dyn Observer>> {
-        Some(match self.form {
-            LogForm::Text => progress::quiet(self.form),
-            LogForm::Json => progress::json_of(definition),
+        progress::observer(match self.form {
+            LogForm::Text => Form::Quiet(self.form),
+            LogForm::Json => Form::Json(Some(definition.to_owned())),
         })
     }
 }
