@@ -400,20 +400,6 @@ pub struct Meaning {
     pub example: &'static str,
 }
 
-impl Meaning {
-    pub(crate) fn always(what: &str, example: &'static str) -> Self {
-        Self { what: what.to_owned(), unit: None, null: None, example }
-    }
-
-    pub(crate) fn unless(null: &'static str, what: impl Into<String>, example: &'static str) -> Self {
-        Self { what: what.into(), unit: None, null: Some(null), example }
-    }
-
-    pub(crate) fn in_unit(self, unit: &'static str) -> Self {
-        Self { unit: Some(unit), ..self }
-    }
-}
-
 impl DatasetPlan {
     /// What a column means, by the name that it is written under.
     pub fn meaning(&self, name: &str) -> Option<Meaning> {

@@ -172,7 +172,8 @@ fn a_key_changes_the_plan_or_is_refused_whatever_stands_beside_it() {
     useless.retain(|at, lines| !is_default(at, lines));
     assert!(useless.is_empty(), "{useless:#?}");
     // A key whose only value stands in a context is accepted there.
-    effective.extend(SOURCES.concat().lines().filter_map(|line| Some(line.split_once(" = ")?.0.to_owned())));
+    let given = SOURCES.concat() + &CONTEXTS.concat();
+    effective.extend(given.lines().filter_map(|line| Some(line.split_once(" = ")?.0.to_owned())));
     let keys = keys();
     let without: Vec<&String> = keys.keys().filter(|key| !effective.contains(*key)).collect();
     assert!(without.is_empty(), "without an effect, or without an example: {without:?}");
