@@ -1,6 +1,7 @@
 """Definitions as dicts, for editors and type checkers.
 
 The keys are those of the JSON Schema, which says what each means. Wherever a list is taken, so is one value.
+`BELLWETHER_BLESS=1 cargo nextest run definitions` writes this file.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ __all__ = ["DefinitionDict"]
 #: One name, or several.
 Names = str | Iterable[str]
 
-#: A column that a dataset has on request.
 Added = Literal[
     "sector",
     "sector_latest",
@@ -30,17 +30,13 @@ Added = Literal[
     "id",
 ]
 
-#: A statistic of the scores in a window.
-Statistic = Literal["count", "mean", "min", "max", "std", "sum", "median", "decay", "last", "days_since"]
+Format = Literal["parquet", "csv", "csv.gz", "csv.zst", "arrow"]
 
-#: A source of features.
 NewsSource = Literal["articles", "summary", "historical"]
 
-#: A market regime.
 Regime = Literal["bear", "bull", "neutral"]
 
-#: The format of a file.
-FileFormat = Literal["parquet", "csv", "csv.gz", "csv.zst", "arrow"]
+Statistic = Literal["count", "mean", "min", "max", "std", "sum", "median", "decay", "last", "days_since"]
 
 
 class Archive(TypedDict, total=False):
@@ -50,7 +46,7 @@ class Archive(TypedDict, total=False):
 
 
 class Calendar(TypedDict, total=False):
-    """The trading days, and the hours that `tradable_at` needs."""
+    """The trading days."""
 
     exchange: Literal["XNYS", "weekdays"] | None
     holidays: str | datetime.date | Iterable[str | datetime.date] | None
@@ -65,9 +61,9 @@ class Checks(TypedDict, total=False):
     dates: Literal["fail", "warn"] | None
     max_age: str | None
     missing: Literal["fail", "warn"] | None
-    rewritten: float | None
-    rewritten_series: float | None
-    universe: float | None
+    rewritten: float | str | None
+    rewritten_series: float | str | None
+    universe: float | str | None
 
 
 class Dataset(TypedDict, total=False):
@@ -81,7 +77,7 @@ class Dataset(TypedDict, total=False):
 
 
 class Dates(TypedDict, total=False):
-    """How to convert dates with an offset to naive dates, for signals, articles and historical sentiment."""
+    """How to convert dates with an offset to naive dates."""
 
     naive: str | None
     per: Literal["date", "day"] | None
@@ -108,9 +104,9 @@ Filter = TypedDict(
 class Hooks(TypedDict, total=False):
     """What to call after a run."""
 
-    on_failure: str | Sequence[str] | None
-    on_later: str | Sequence[str] | None
-    on_success: str | Sequence[str] | None
+    on_failure: Sequence[str] | str | None
+    on_later: Sequence[str] | str | None
+    on_success: Sequence[str] | str | None
     ping: str | None
     timeout: str | None
 
@@ -133,12 +129,26 @@ class Join(TypedDict, total=False):
     windows: Names | None
 
 
+class KeyPlace(TypedDict, total=False):
+    """Where the key is in a request: one of the two."""
+
+    header: str | None
+    query: str | None
+
+
+class Labels(TypedDict, total=False):
+    """What to measure beside each signal: returns from the first close at which it could be entered."""
+
+    horizons: Names | None
+    lag: int | None
+
+
 class Output(TypedDict, total=False):
     """The files to write."""
 
     compression: Literal["zstd", "snappy", "none"] | None
     csv_guard: bool | None
-    format: FileFormat | Iterable[FileFormat] | None
+    format: Format | Iterable[Format] | None
     index: Names | None
     keep: int | None
     layout: Literal["long", "wide"] | None
@@ -150,13 +160,6 @@ class Output(TypedDict, total=False):
     sort: Names | None
     values: Names | None
     vintage: Literal["latest", "first", "all"] | None
-
-
-class Labels(TypedDict, total=False):
-    """What to measure beside each signal: returns from the first close at which it could be entered."""
-
-    horizons: Names | None
-    lag: int | None
 
 
 class Prices(TypedDict, total=False):
@@ -171,7 +174,7 @@ class Rejects(TypedDict, total=False):
     """How to handle rejected records and unknown fields."""
 
     keep_extra: bool | None
-    max_share: float | None
+    max_share: float | str | None
 
 
 class Schedule(TypedDict, total=False):
@@ -212,20 +215,13 @@ class Signals(TypedDict, total=False):
     tolerance: float | None
 
 
-class KeyPlace(TypedDict, total=False):
-    """Where the key is in a request: one of the two."""
-
-    header: str | None
-    query: str | None
-
-
 class Source(TypedDict, total=False):
     """The service, and the API key for it."""
 
     api_key_command: Names | None
     api_key_file: str | None
     base_url: str | None
-    clock: Literal["ours", "service"] | None
+    clock: Literal["service", "ours"] | None
     connections: int | None
     earlier_runs: int | None
     fields: Mapping[str, str] | None

@@ -5,35 +5,30 @@ use std::fmt::Display;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use bellwether::disk::file::TargetFile;
 use bellwether::disk::footprint;
+use bellwether::error::{self, Error};
 use bellwether::interface::{Period, Signal};
 use bellwether::load::Dataset;
 use bellwether::plan::{AdHoc, Added, Claims, Confidence, Filter, Format, Plan, RowKind, Shape, Vintage};
 use bellwether::project::Project;
 #[cfg(feature = "spark")]
 use bellwether::run::ClusterOptions;
-use bellwether::run::{self, AsOf, BuildOptions, Control, FetchItem, Past, PastQuery, Summary};
+use bellwether::run::{self, AsOf, BuildOptions, Past, Summary};
 #[cfg(feature = "spark")]
 use bellwether::spark::TOKEN;
 use bellwether::text::human::{bytes, count_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::document::AsJson;
-use super::folders::Folders;
-use super::help::{OUTPUT, PROGRESS, SELECTION};
-use super::include::Include;
+use super::interruptible;
 use super::log::{LogForm, LogLevel};
-use super::note;
-use super::outcome::{Failure, Result};
-use super::rows::{Force, name_mismatch};
-use super::store::{LocalFolders, StoreOption};
-use super::talk::data as stdout;
-use super::timings::{Recording, Timings};
-use super::typed::{as_of, definition_value, one_of, plan_of, service_value, usage};
-use super::wanted::WantedRows;
-use super::{interruptible, log, progress, say};
+use super::options::{
+    FolderOptions, Force, Include, OUTPUT, PROGRESS, SELECTION, StoreOption, WantedRows, as_of, definition_value,
+    name_mismatch, one_of, service_value, set, unknown_format, usage,
+};
+use super::progress::{self, Form};
+use super::talk::{AsJson, Failure, Result, data as stdout, note, say};
+use super::trace::Timings;
 
 /// Rebuild a dataset from the archive, offline.
 ///
@@ -119,7 +114,7 @@ pub(super) struct Build {
     engine: Option<String>,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 
     #[command(flatten)]
     store: StoreOption,
@@ -133,18 +128,6 @@ pub(super) struct Build {
 
     #[command(flatten)]
     json: AsJson,
-}
-
-/// Where a dataset goes.
-enum Target {
-    /// To a published version.
-    Version,
-    /// To one file.
-    File(TargetFile, Format),
-    /// To standard output.
-    Stream(Format),
-    /// As a table of its first rows, to a terminal.
-    Table,
 }
 
 /// What was built.
@@ -170,52 +153,47 @@ pub(super) struct SavedFile {
 
 impl Build {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
-        let query = PastQuery { data: &data, archive: &archive, claims: self.include.claims() };
-        let plan = plan_of(self.definition.as_deref(), project)?;
-        let local = LocalFolders { archive: &archive, data: &data };
-        self.store.fetch(Some(&plan), local, &FetchItem::of_name(&plan.name, self.as_of.as_ref()))?;
-        let past = query.find(plan, self.as_of.as_ref())?;
-        past.note.iter().for_each(|text| note(&format!("note: {text}")));
-        let (ad_hoc, store) = (self.ad_hoc(&past)?, self.store.url()?);
+        let folders = self.folders.of_project(project);
+        let (name, claims) = (self.definition.as_deref(), self.include.claims());
+        let past = self.store.past(name, self.as_of.as_ref(), claims, &folders, project)?;
+        let ad_hoc = self.ad_hoc(&past)?;
         let plan = past.plan;
-        if let Some(engine) = &self.engine {
-            return self.on_cluster(engine, plan, ad_hoc, project);
-        }
-        let to = self.destination(&plan, &ad_hoc)?;
-        let data = match &to {
-            Target::Version => self.folders.data_of(&plan.path, project)?,
-            _ => data,
+        let is_stream = self.output.as_deref() == Some(Path::new("-"));
+        let output = match &self.output {
+            Some(output) if self.engine.is_none() => Some((output, self.format(output, &plan, &ad_hoc)?)),
+            _ => None,
         };
-        if matches!(to, Target::Table) {
-            return preview(Dataset::from_archive(plan, &archive, &ad_hoc)?);
+        if output.is_some() && is_stream && stdout().is_terminal() {
+            say(&super::show::first_rows(&Dataset::from_archive(plan, &folders.archive, &ad_hoc)?)?)?;
+            note("these are the first rows; for all of them, pipe the output into a program or use `--output FILE`");
+            return Ok(());
         }
-        let is_quiet = self.quiet || matches!(to, Target::Stream(_));
-        let observer = Some(if is_quiet { progress::quiet(LogForm::Text) } else { progress::observer() });
-        let recording = self.timings.begin()?;
-        log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
-        let built = interruptible(async |stop| {
-            let control = Control { observer, stop };
-            let options = BuildOptions { ad_hoc, store, control, ..BuildOptions::new(archive) };
-            match to {
-                Target::Version => {
-                    let summary = run::build(plan, data, options).await?;
+        let data = match output {
+            None if self.engine.is_none() => self.folders.data_of(&plan.path, project)?,
+            _ => folders.data,
+        };
+        let store = self.store.url(None)?;
+        let is_quiet = self.quiet || output.is_some() && is_stream;
+        let observer = progress::observer(if is_quiet { Form::Quiet(LogForm::Text) } else { Form::Text });
+        let recording = self.timings.begin(LogForm::Text, LogLevel::Off)?;
+        let built = interruptible(observer, async |control| {
+            let options = BuildOptions { ad_hoc, store, control, ..BuildOptions::new(folders.archive) };
+            match output {
+                None => {
+                    let summary = match &self.engine {
+                        Some(engine) => self.on_cluster(engine, plan, data, options).await?,
+                        None => run::build(plan, data, options).await?,
+                    };
                     Ok(Some(Built::Version(Box::new(summary))))
                 }
-                Target::File(target, format) => {
-                    let file = target.path.clone();
-                    let rows = run::save(plan, format, target, options).await?;
-                    Ok(Some(Built::File(SavedFile { bytes: footprint::size(&file), file, rows })))
+                Some((_, format)) if is_stream => run::stream(plan, format, stdout(), options).await.map(|()| None),
+                Some((file, format)) => {
+                    let rows = run::save(plan, format, self.force.file(file.clone()), options).await?;
+                    Ok(Some(Built::File(SavedFile { bytes: footprint::size(file), file: file.clone(), rows })))
                 }
-                Target::Stream(format) => run::stream(plan, format, stdout(), options).await.map(|()| None),
-                Target::Table => unreachable!("it was printed"),
             }
         });
-        self.report(built.map_err(Failure::of_run)?, recording)
-    }
-
-    /// Tells what was built: of rows on standard output there is nothing to tell.
-    fn report(&self, built: Option<Built>, recording: Option<Recording>) -> Result<()> {
+        let built = built.map_err(Failure::of_run)?;
         let summary = match &built {
             // The JSON summary always has the timings.
             Some(Built::Version(summary)) if !self.json.is_wanted() => Some(&**summary),
@@ -223,6 +201,7 @@ impl Build {
         };
         self.timings.tell(summary, recording)?;
         match built {
+            // Of rows on standard output there is nothing to tell.
             Some(built) if !self.quiet => self.json.say(|| &built, || built.text()),
             _ => Ok(()),
         }
@@ -230,41 +209,26 @@ impl Build {
 
     /// Has a cluster build it.
     #[cfg(feature = "spark")]
-    fn on_cluster(&self, engine: &str, plan: Plan, ad_hoc: AdHoc, project: &Project) -> Result<()> {
+    async fn on_cluster(&self, engine: &str, plan: Plan, data: PathBuf, build: BuildOptions) -> error::Result<Summary> {
         // Not by the parser, which would repeat a token in the address.
         let engine = engine.parse().map_err(|refusal: String| {
-            usage::<Failure>(
-                &format!("invalid `--engine`: {refusal}"),
-                &format!("use an address such as `spark://host:15002`; a token comes from `{TOKEN}`"),
-            )
+            let hint = format!("use an address such as `spark://host:15002`; a token comes from `{TOKEN}`");
+            Error::usage(format!("invalid `--engine`: {refusal}"), hint)
         })?;
         let output = self.output.as_deref().unwrap_or(Path::new("")).to_string_lossy().parse().map_err(|_| {
-            usage::<Failure>(
-                "with `--engine`, `--output` is the address of a store",
-                "use `s3a://bucket/prefix`, `gs://…`, `abfss://…` or `file:///folder`",
-            )
+            let hint = "use `s3a://bucket/prefix`, `gs://…`, `abfss://…` or `file:///folder`";
+            Error::usage("with `--engine`, `--output` is the address of a store", hint)
         })?;
-        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
-        let store = self.store.url()?;
-        let observer = Some(if self.quiet { progress::quiet(LogForm::Text) } else { progress::observer() });
-        let recording = self.timings.begin()?;
-        log::begin(LogForm::Text, LogLevel::Off, recording.as_ref().map(|recording| recording.trace.clone()));
-        let summary = interruptible(async |stop| {
-            let control = Control { observer, stop };
-            let build = BuildOptions { ad_hoc, store, control, ..BuildOptions::new(archive) };
-            run::build_on_cluster(plan, ClusterOptions { engine, output, data, build }).await
-        });
-        self.report(Some(Built::Version(Box::new(summary.map_err(Failure::of_run)?))), recording)
+        run::build_on_cluster(plan, ClusterOptions { engine, output, data, build }).await
     }
 
     #[cfg(not(feature = "spark"))]
-    fn on_cluster(&self, _: &str, _: Plan, _: AdHoc, _: &Project) -> Result<()> {
+    async fn on_cluster(&self, _: &str, _: Plan, _: PathBuf, _: BuildOptions) -> error::Result<Summary> {
         Err(usage("this build has no client of Spark", "install bellwether with `--features spark`"))
     }
 
-    /// Where the dataset goes.
-    fn destination(&self, plan: &Plan, ad_hoc: &AdHoc) -> Result<Target> {
-        let Some(output) = &self.output else { return Ok(Target::Version) };
+    /// The format of the file, or of the rows on standard output.
+    fn format(&self, output: &Path, plan: &Plan, ad_hoc: &AdHoc) -> Result<Format> {
         if output.is_dir() {
             let what = format!("`{}` is a folder", output.display());
             return Err(usage(&what, "name a file, or the folder of the datasets and the archive with `--data`"));
@@ -273,19 +237,18 @@ impl Build {
         if is_stream && self.json.is_wanted() {
             return Err(usage("standard output has the rows, and no room for `--json`", "name a file with `--output`"));
         }
-        let by_name = || Format::of_file(output);
-        let own = &plan.files.formats[..];
-        let format = match (&ad_hoc.formats[..], own) {
+        let by_name = Format::of_file(output);
+        let format = match (&ad_hoc.formats[..], &plan.files.formats[..]) {
             ([format], _) => *format,
             ([], [format]) if is_stream => *format,
-            ([], _) if !is_stream => by_name().ok_or_else(|| {
-                let what = format!("cannot tell the format of `{}` from its extension", output.display());
-                usage::<Failure>(&what, "add `--format`; the folder of the datasets and the archive is `--data`")
+            ([], _) if !is_stream => by_name.ok_or_else(|| {
+                let hint = "add `--format`; the folder of the datasets and the archive is `--data`";
+                unknown_format(output, hint)
             })?,
             _ if is_stream => return Err(usage("standard output takes one format", "choose one: `--format arrow`")),
             _ => return Err(usage("a file takes one format", "choose one: `--format parquet`")),
         };
-        if !is_stream && by_name().is_some_and(|named| named != format) {
+        if !is_stream && by_name.is_some_and(|named| named != format) {
             return Err(name_mismatch(output, format.as_str()).into());
         }
         if plan.dataset.shape != Shape::Long {
@@ -294,27 +257,21 @@ impl Build {
                 "leave out `--output` to publish it",
             ));
         }
-        if is_stream && stdout().is_terminal() {
-            return Ok(Target::Table);
-        }
-        Ok(if is_stream { Target::Stream(format) } else { Target::File(self.force.file(output.clone()), format) })
+        Ok(format)
     }
 
     /// The options that override the definition.
     fn ad_hoc(&self, past: &Past) -> Result<AdHoc> {
         let Past { plan, as_of, version, .. } = past;
+        let has_pairs = !(self.wanted.periods.is_empty() && self.wanted.regimes.is_empty());
         let of_signals = [
-            (
-                !(self.wanted.periods.is_empty() && self.wanted.regimes.is_empty()),
-                "periods and no regimes",
-                "`--period` and `--regime`",
-            ),
+            (has_pairs, "periods and no regimes", "`--period` and `--regime`"),
             (self.signal.is_some(), "signals", "`--signal`"),
             (self.min_confidence.is_some(), "confidences", "`--min-confidence`"),
         ];
-        let has_unused =
-            of_signals.into_iter().find(|(is_given, ..)| *is_given && plan.dataset.rows == RowKind::Article);
-        if let Some((_, what, options)) = has_unused {
+        if plan.dataset.rows == RowKind::Article
+            && let Some((_, what, options)) = of_signals.into_iter().find(|(is_given, ..)| *is_given)
+        {
             let hint = format!("remove {options}, or build the dataset of the signals");
             return Err(usage(&format!("a dataset of news has no {what}"), &hint));
         }
@@ -345,23 +302,11 @@ impl Build {
                 formats.push(format);
             }
         }
-        let claims = match plan.claims {
-            // The definition's own.
-            Claims::Included => Claims::LeftOut,
-            Claims::LeftOut => self.include.claims(),
-        };
+        // What the definition counts anyway is no option of the build.
+        let claims = if plan.claims == Claims::Included { Claims::LeftOut } else { self.include.claims() };
+        let (as_of, version, vintage, lag) = (*as_of, version.clone(), self.vintage, self.lag);
         let (add, labels) = (self.add.clone(), self.labels.clone());
-        Ok(AdHoc {
-            as_of: *as_of,
-            version: version.clone(),
-            vintage: self.vintage,
-            claims,
-            filter,
-            formats,
-            add,
-            labels,
-            lag: self.lag,
-        })
+        Ok(AdHoc { as_of, version, vintage, claims, filter, formats, add, labels, lag })
     }
 }
 
@@ -377,18 +322,11 @@ impl Built {
     }
 }
 
-/// Prints the first rows of a dataset.
-fn preview(dataset: Dataset) -> Result<()> {
-    say(&super::show::first_rows(&dataset)?)?;
-    note("these are the first rows; for all of them, pipe the output into a program or use `--output FILE`");
-    Ok(())
-}
-
 /// The given values, all of which the definition must accept.
 fn narrow<T: Ord + Clone + Display>(what: &str, typed: &[T], own: Option<&BTreeSet<T>>) -> Result<Option<BTreeSet<T>>> {
     if let Some(other) = typed.iter().find(|value| own.is_some_and(|own| !own.contains(value))) {
         let refusal = format!("the definition filters out {what} `{other}`");
         return Err(usage(&refusal, "remove it, or add it to `[filter]` in the definition"));
     }
-    Ok((!typed.is_empty()).then(|| typed.iter().cloned().collect()))
+    Ok(set(typed))
 }

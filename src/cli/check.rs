@@ -1,7 +1,7 @@
 //! `bellwether check`: the problems of definitions; without any, their requests and the columns of their datasets.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use bellwether::definition;
 use bellwether::interface::Endpoint;
@@ -14,12 +14,10 @@ use bellwether::time::Clock;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::aligned::padding;
-use super::document::{AsJson, document};
-use super::outcome::{Failure, Result, USAGE};
+use super::complain;
+use super::options::plan_of;
 use super::schedule::next_times;
-use super::typed::plan_of;
-use super::{complain, note, say};
+use super::talk::{AsJson, Failure, Result, USAGE, document, note, padding, say};
 
 /// Definitions that were checked.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -83,7 +81,8 @@ impl Check {
                     }
                     let columns = checked.plan.map(|plan| plan.columns).unwrap_or_default();
                     let gap = if index > 0 { "\n" } else { "" };
-                    say(&format!("{gap}{path}: ok\n{}", summary(&plan, requests, &columns)))?;
+                    let summary = summary(&plan, requests, &columns).expect("a string takes any text");
+                    say(&format!("{gap}{path}: ok\n{summary}"))?;
                 }
                 Err(error) => {
                     if let Some(earlier) = last.replace(error) {
@@ -97,97 +96,93 @@ impl Check {
     }
 }
 
-fn summary(plan: &Plan, requests: Requests, columns: &[ColumnDocument]) -> String {
+/// The warnings apart, what a check says of a valid definition.
+fn summary(plan: &Plan, requests: Requests, columns: &[ColumnDocument]) -> Result<String, fmt::Error> {
     let mut text = String::new();
     if let Some(description) = &plan.description {
-        line(&mut text, format_args!("{}\n", escape(description)));
+        writeln!(text, "{}\n", escape(description))?;
     }
     match &plan.source {
-        Source::Demo { .. } => line(&mut text, format_args!("service: demo, built in")),
+        Source::Demo { .. } => writeln!(text, "service: demo, built in")?,
         Source::Remote(remote) => {
-            line(&mut text, format_args!("base_url: {}", remote.base_url));
-            line(&mut text, format_args!("sentiment_base_url: {}", remote.sentiment_base_url));
+            writeln!(text, "base_url: {}", remote.base_url)?;
+            writeln!(text, "sentiment_base_url: {}", remote.sentiment_base_url)?;
             if !plan.address_variables.is_empty() {
-                line(&mut text, format_args!("  from the environment: {}", plan.address_variables.join(", ")));
+                writeln!(text, "  from the environment: {}", plan.address_variables.join(", "))?;
             }
         }
     }
-    tell_times(&mut text, &plan.dataset);
-    tell_identity(&mut text, &plan.dataset);
+    tell_dates(&mut text, &plan.dataset)?;
     if let Some(schedule) = &plan.schedule {
-        line(&mut text, format_args!("schedule: {} in {}", schedule.cron, schedule.timezone));
+        writeln!(text, "schedule: {} in {}", schedule.cron, schedule.timezone)?;
         text.push_str(&next_times(schedule));
     }
-    tell_requests(&mut text, plan, requests);
-    line(&mut text, format_args!("\ncolumns: {}", columns.len()));
+    tell_requests(&mut text, plan, requests)?;
+    writeln!(text, "\ncolumns: {}", columns.len())?;
     let width = columns.iter().map(|column| column.name.chars().count()).max().unwrap_or_default();
     for ColumnDocument { name, r#type, unknown, .. } in columns {
-        let unknown = match *unknown {
-            Some(share) if share > 0.0 => format!(", unknown for {} of the latest version", percent(share)),
-            _ => String::new(),
-        };
-        line(&mut text, format_args!("  {name}{}  {type}{unknown}", padding(name, width)));
+        write!(text, "  {name}{}  {type}", padding(name, width))?;
+        if let Some(share) = unknown.filter(|share| *share > 0.0) {
+            write!(text, ", unknown for {} of the latest version", percent(share))?;
+        }
+        text.push('\n');
     }
-    line(&mut text, format_args!("\nsorted by: {}", plan.dataset.written.sort.join(", ")));
+    writeln!(text, "\nsorted by: {}", plan.dataset.written.sort.join(", "))?;
     let formats: Vec<&str> = plan.files.formats.iter().map(|format| format.as_str()).collect();
-    line(&mut text, format_args!("written as: {}", formats.join(", ")));
-    text
+    writeln!(text, "written as: {}", formats.join(", "))?;
+    Ok(text)
 }
 
-/// Which clock dates are on, when signals are made and news is known, and the trading days.
-fn tell_times(text: &mut String, dataset: &DatasetPlan) {
-    let DatasetPlan { dates, made_at, news_delay, sessions, .. } = dataset;
-    line(text, format_args!("dates: naive by {dates}"));
+/// Which clock dates are on, when signals are made and news is known, the trading days, and which tickers are the same
+/// security.
+fn tell_dates(text: &mut String, dataset: &DatasetPlan) -> fmt::Result {
+    let DatasetPlan { dates, made_at, news_delay, sessions, identity, .. } = dataset;
+    writeln!(text, "dates: naive by {dates}")?;
     if let Some(made_at) = made_at {
-        line(text, format_args!("signals without a time: made at {made_at}"));
+        writeln!(text, "signals without a time: made at {made_at}")?;
     }
     if !news_delay.is_zero() {
-        line(text, format_args!("news: known {} after its date", span(*news_delay)));
+        writeln!(text, "news: known {} after its date", span(*news_delay))?;
     }
-    line(text, format_args!("trading days: {sessions}"));
-}
-
-/// Which tickers are the same security.
-fn tell_identity(text: &mut String, dataset: &DatasetPlan) {
-    if dataset.identity.is_given() {
-        let [ids, tickers] = dataset.identity.counts();
+    writeln!(text, "trading days: {sessions}")?;
+    if identity.is_given() {
+        let [ids, tickers] = identity.counts();
         let (ids, tickers) = (count_of(ids, "id", "ids"), count_of(tickers, "ticker", "tickers"));
         let rest = "none on their other days; any other ticker is its own id";
-        line(text, format_args!("identity: {ids} of {tickers} on the days of the file, {rest}"));
+        writeln!(text, "identity: {ids} of {tickers} on the days of the file, {rest}")?;
     }
+    Ok(())
 }
 
 /// The requests of the first way, and the fallbacks if the service does not offer it.
-fn tell_requests(text: &mut String, plan: &Plan, requests: Requests) {
-    let Some((first, others)) = plan.alternatives.split_first() else { return };
-    line(text, format_args!("\nrequests: {}", number(first, plan.of_each_ticker.len())));
+fn tell_requests(text: &mut String, plan: &Plan, requests: Requests) -> fmt::Result {
+    let Some((first, others)) = plan.alternatives.split_first() else { return Ok(()) };
+    writeln!(text, "\nrequests: {}", number(first, plan.of_each_ticker.len()))?;
     match requests {
-        Requests::Listed => tell_operation(text, first),
+        Requests::Listed => tell_operation(text, first)?,
         Requests::Counted => text.push_str(&counts(plan, first)),
     }
     if !plan.further.is_empty() {
-        let count = request_count(plan.further.len());
-        line(text, format_args!("  and {count} for the tickers that are named"));
+        writeln!(text, "  and {} for the tickers that are named", request_count(plan.further.len()))?;
     }
     if !plan.excluded.is_empty() {
         let excluded: Vec<&str> = plan.excluded.iter().map(|ticker| ticker.as_str()).collect();
-        line(text, format_args!("  without {}", excluded.join(", ")));
+        writeln!(text, "  without {}", excluded.join(", "))?;
     }
     for endpoint in plan.of_each_ticker.iter().filter(|_| matches!(requests, Requests::Listed)) {
-        line(text, format_args!("  GET {} for {}", address(*endpoint), tickers_in_words(&plan.news_tickers)));
+        writeln!(text, "  GET {} for {}", address(*endpoint), tickers_in_words(&plan.news_tickers))?;
     }
     for OperationRequests { endpoint, list, .. } in others {
-        line(text, format_args!("  or, if the service does not offer that, {}", address(*endpoint)));
+        writeln!(text, "  or, if the service does not offer that, {}", address(*endpoint))?;
         match list {
             RequestList::EachTicker(tickers @ TickerSource::Listed(_), _) => {
-                line(text, format_args!("    for {}", tickers_in_words(tickers)));
+                writeln!(text, "    for {}", tickers_in_words(tickers))?;
             }
-            RequestList::EachTicker(..) => {
-                line(text, format_args!("    for the same tickers, as listed in the archive"));
-            }
+            RequestList::EachTicker(..) => writeln!(text, "    for the same tickers, as listed in the archive")?,
             RequestList::Listed(_) => {}
         }
     }
+    Ok(())
 }
 
 /// How many requests each operation has, a line each.
@@ -196,12 +191,11 @@ fn counts(plan: &Plan, operation: &OperationRequests) -> String {
     match &operation.list {
         RequestList::Listed(requests) => rows.push((operation.endpoint.path(), product(requests))),
         RequestList::EachTicker(tickers, pairs) => {
-            if let Some(naming) = tickers.listing().first() {
-                let count = request_count(tickers.listing().len());
-                rows.push((
-                    naming.endpoint.path(),
-                    format!("{count}, which {} the tickers", names(&tickers.listing())),
-                ));
+            let listing = tickers.listing();
+            if let Some(naming) = listing.first() {
+                let name = if listing.len() == 1 { "names" } else { "name" };
+                let count = request_count(listing.len());
+                rows.push((naming.endpoint.path(), format!("{count}, which {name} the tickers")));
             }
             rows.push((operation.endpoint.path(), of_tickers(tickers, pairs.len().max(1))));
         }
@@ -209,10 +203,6 @@ fn counts(plan: &Plan, operation: &OperationRequests) -> String {
     rows.extend(plan.of_each_ticker.iter().map(|endpoint| (endpoint.path(), of_tickers(&plan.news_tickers, 1))));
     let width = rows.iter().map(|(path, _)| path.len()).max().unwrap_or_default();
     rows.iter().map(|(path, count)| format!("  {path}{}  {count}\n", padding(path, width))).collect()
-}
-
-fn names(requests: &[Request]) -> &'static str {
-    if requests.len() == 1 { "names" } else { "name" }
 }
 
 fn request_count(count: usize) -> String {
@@ -242,33 +232,25 @@ fn of_tickers(tickers: &TickerSource, each: usize) -> String {
     }
 }
 
-fn tell_operation(text: &mut String, operation: &OperationRequests) {
-    match &operation.list {
-        RequestList::Listed(requests) => tell_list(text, requests),
+/// Each request of an operation, as far as they are known before the first answer.
+fn tell_operation(text: &mut String, operation: &OperationRequests) -> fmt::Result {
+    let listing;
+    let (requests, each) = match &operation.list {
+        RequestList::Listed(requests) => (requests, None),
         RequestList::EachTicker(tickers, pairs) => {
-            match tickers {
-                TickerSource::NamedBy(requests) => tell_list(text, requests),
-                TickerSource::Available => tell_list(text, &[Request::bare(Endpoint::TickersAvailable)]),
-                TickerSource::Listed(_) | TickerSource::Signals => {}
-            }
-            for (period, regime) in pairs {
-                let query = format_args!("?period={period}&regime={regime}");
-                line(
-                    text,
-                    format_args!("  GET {}{query} for {}", address(operation.endpoint), tickers_in_words(tickers)),
-                );
-            }
-            if pairs.is_empty() {
-                line(text, format_args!("  GET {} for {}", address(operation.endpoint), tickers_in_words(tickers)));
-            }
+            listing = tickers.listing();
+            (&listing, Some((tickers, pairs)))
         }
-    }
-}
-
-fn tell_list(text: &mut String, requests: &[Request]) {
+    };
     for request in requests {
-        line(text, format_args!("  GET {}/{}", request.endpoint.base().placeholder(), request.target()));
+        writeln!(text, "  GET {}/{}", request.endpoint.base().placeholder(), request.target())?;
     }
+    let Some((tickers, pairs)) = each else { return Ok(()) };
+    let (address, tickers) = (address(operation.endpoint), tickers_in_words(tickers));
+    for (period, regime) in pairs {
+        writeln!(text, "  GET {address}?period={period}&regime={regime} for {tickers}")?;
+    }
+    if pairs.is_empty() { writeln!(text, "  GET {address} for {tickers}") } else { Ok(()) }
 }
 
 fn tickers_in_words(tickers: &TickerSource) -> String {
@@ -282,28 +264,21 @@ fn tickers_in_words(tickers: &TickerSource) -> String {
 
 /// The number of requests, as far as it is known in advance.
 fn number(operation: &OperationRequests, of_each: usize) -> String {
-    let of_each = match of_each {
-        0 => String::new(),
-        each => format!(", and {each} for each ticker"),
-    };
-    match &operation.list {
-        RequestList::Listed(requests) => format!("{}{of_each}", requests.len()),
+    let number = match &operation.list {
+        RequestList::Listed(requests) => requests.len().to_string(),
         RequestList::EachTicker(TickerSource::Listed(tickers), pairs) => {
-            format!("{}{of_each}", tickers.len() * pairs.len().max(1))
+            (tickers.len() * pairs.len().max(1)).to_string()
         }
         RequestList::EachTicker(TickerSource::NamedBy(requests), pairs) => {
-            format!("{}, then {} for each ticker in the answers{of_each}", requests.len(), pairs.len().max(1))
+            format!("{}, then {} for each ticker in the answers", requests.len(), pairs.len().max(1))
         }
         RequestList::EachTicker(_, pairs) => {
-            format!("1, then {} for each ticker in the answer{of_each}", pairs.len().max(1))
+            format!("1, then {} for each ticker in the answer", pairs.len().max(1))
         }
-    }
+    };
+    if of_each > 0 { format!("{number}, and {of_each} for each ticker") } else { number }
 }
 
 fn address(endpoint: Endpoint) -> String {
     format!("{}/{}", endpoint.base().placeholder(), endpoint.path())
-}
-
-fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
-    writeln!(text, "{content}").expect("a string takes any text");
 }

@@ -3,10 +3,8 @@
 use bellwether::export::{Citation, version_of};
 use bellwether::project::Project;
 
-use super::document::AsJson;
-use super::folders::DataFolder;
-use super::note;
-use super::outcome::Result;
+use super::options::DataFolder;
+use super::talk::{AsJson, Result, note};
 
 /// Print the citation of a version.
 ///

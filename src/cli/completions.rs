@@ -20,8 +20,7 @@ use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 
 use super::help;
-use super::outcome::Result;
-use super::say;
+use super::talk::{Result, say};
 
 /// The variable that holds the name of the shell that asks.
 const VARIABLE: &str = "_BELLWETHER_COMPLETE";
@@ -42,7 +41,7 @@ pub(super) struct Completions {
 }
 
 impl Completions {
-    pub(super) fn execute(self) -> Result<()> {
+    pub(super) fn execute(self, _: &Project) -> Result<()> {
         const PROGRAM: &str = "bellwether";
         let (mut script, shells) = (Vec::new(), Shells::builtins());
         let shell = shells.completer(&self.shell.to_string()).expect("clap completes in every shell that it names");

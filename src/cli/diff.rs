@@ -8,14 +8,9 @@ use bellwether::project::Project;
 use bellwether::text::escape::escape;
 use bellwether::text::human::{count_of, group_digits, portion};
 
-use super::aligned::Aligned;
 use super::cancellable;
-use super::document::AsJson;
-use super::folders::DataFolder;
-use super::outcome::{FOUND, Failure, Result};
-use super::rows::RowsTo;
-use super::typed::usage;
-use super::wrap::{columns, wrap};
+use super::options::{DataFolder, RowsTo, usage};
+use super::talk::{Aligned, AsJson, FOUND, Failure, Result, columns, wrap};
 
 /// Compare two versions of a dataset, row by row.
 ///

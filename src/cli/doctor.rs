@@ -2,22 +2,19 @@
 
 use bellwether::error::{Error, ErrorKind};
 use bellwether::project::Project;
-use bellwether::run::{Control, Diagnosis, DoctorOptions, Health, doctor};
+use bellwether::run::{Diagnosis, DoctorOptions, Health, doctor};
 use bellwether::text::escape::escape;
 use bellwether::text::human::count_of;
 use bellwether::time::Clock;
+use console::Style;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::document::{AsJson, document};
-use super::folders::Folders;
-use super::outcome::Result;
-use super::store::StoreOption;
-use super::talk::{Color, say_in_color};
-use super::typed::plan_of;
-use super::wrap::{columns, wrap};
-use super::{interruptible, say};
 use crate::schedule::sealed_runs;
+
+use super::interruptible;
+use super::options::{FolderOptions, Folders, StoreOption, named_plan};
+use super::talk::{AsJson, Result, columns, document, say, say_in_color, wrap};
 
 /// Check everything that a run needs.
 ///
@@ -32,7 +29,7 @@ pub(super) struct Doctor {
     json: AsJson,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 
     #[command(flatten)]
     store: StoreOption,
@@ -40,16 +37,15 @@ pub(super) struct Doctor {
 
 impl Doctor {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let plan = self.definition.as_deref().map(|name| plan_of(Some(name), project)).transpose()?;
-        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
+        let plan = named_plan(self.definition.as_deref(), project)?;
+        let Folders { data, archive, .. } = self.folders.of_project(project);
         let mut found = Vec::new();
         if let Some(plan) = &plan {
             found.push(Diagnosis::ok("definition", plan.path.display().to_string()));
         }
-        let (clock, store) = (Clock::System, self.store.url()?);
+        let (clock, store) = (Clock::System, self.store.url(None)?);
         let known_runs = plan.as_ref().map_or_else(Vec::new, |plan| sealed_runs(&data, plan));
-        found.extend(interruptible(async |stop| {
-            let control = Control { stop, ..Control::default() };
+        found.extend(interruptible(None, async |control| {
             doctor(plan, DoctorOptions { data, archive, known_runs, store, clock, control }).await
         })?);
         match self.json.is_wanted() {
@@ -75,21 +71,21 @@ pub(super) struct Diagnoses<'a> {
 /// The column of the findings.
 const FOUND: usize = 26;
 
-fn describe(found: &[Diagnosis]) -> Vec<(Color, String)> {
+fn describe(found: &[Diagnosis]) -> Vec<(Style, String)> {
     let mut text = Vec::new();
     for Diagnosis { check, health, found, remedy } in found {
-        let (mark, color) = match health {
-            Health::Ok => ("ok", Color::Green),
-            Health::Warning => ("warning", Color::Yellow),
-            Health::Failed => ("failed", Color::Red),
-            Health::NotApplicable => ("-", Color::Plain),
+        let (mark, style) = match health {
+            Health::Ok => ("ok", Style::new().green()),
+            Health::Warning => ("warning", Style::new().yellow().bold()),
+            Health::Failed => ("failed", Style::new().red().bold()),
+            Health::NotApplicable => ("-", Style::new()),
         };
         let fitted = |text: String| wrap(&text, FOUND, columns()) + "\n";
         let line = fitted(format!("{mark:7}  {check:15}  {}", escape(found)));
-        text.push((color, line[..mark.len()].to_owned()));
-        text.push((Color::Plain, line[mark.len()..].to_owned()));
+        text.push((style, line[..mark.len()].to_owned()));
+        text.push((Style::new(), line[mark.len()..].to_owned()));
         if let Some(remedy) = remedy {
-            text.push((Color::Cyan, fitted(format!("{:FOUND$}{}", "", escape(remedy)))));
+            text.push((Style::new().cyan().bold(), fitted(format!("{:FOUND$}{}", "", escape(remedy)))));
         }
     }
     text

@@ -7,9 +7,8 @@ use bellwether::run::{Forgot, ForgotRun, forget};
 use bellwether::text::escape::escape;
 
 use super::cancellable;
-use super::document::AsJson;
-use super::folders::Folders;
-use super::outcome::Result;
+use super::options::{FolderOptions, Folders};
+use super::talk::{AsJson, Result};
 
 /// Take bad runs back: no command counts them any more.
 ///
@@ -33,13 +32,13 @@ pub(super) struct Forget {
     json: AsJson,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 }
 
 impl Forget {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let archive = self.folders.archive(project);
-        links::refuse_below(&self.folders.data(project), &archive)?;
+        let Folders { data, archive, .. } = self.folders.of_project(project);
+        links::refuse_below(&data, &archive)?;
         let name = |run: &String| run.strip_prefix("run=").unwrap_or(run).to_owned();
         let runs: Vec<String> = self.runs.iter().map(name).collect();
         let forgot = cancellable(move |control| forget(&archive, &runs, &self.reason, control))?;

@@ -10,20 +10,14 @@ use bellwether::interface::{Period, Regime, Ticker};
 use bellwether::load::now::{Answer, Last, Question, Whose};
 use bellwether::load::{Dataset, Selection};
 use bellwether::project::Project;
-use bellwether::run::Control;
-use bellwether::text::human::{count_of, group_digits};
+use bellwether::text::human::count_of;
 
-use super::folders::Folders;
-use super::help::SELECTION;
+use super::interruptible;
 use super::log::LogForm;
-use super::outcome::Result;
-use super::rows::RowsTo;
-use super::show::{ColumnOption, table};
-use super::typed::{definition_value, one_of, service_value, usage};
-use super::{interruptible, progress, say};
-
-/// The most rows of a table that are printed.
-const MOST: usize = 100;
+use super::options::{FolderOptions, RowsTo, SELECTION, definition_value, one_of, service_value, usage};
+use super::progress::{self, Form};
+use super::show::{ColumnOption, MAX_ROWS, first_rows_of};
+use super::talk::{Result, say};
 
 /// Ask a service for its signals now, and keep nothing.
 ///
@@ -79,7 +73,7 @@ pub(super) struct Get {
     rows: RowsTo,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 }
 
 impl Get {
@@ -101,19 +95,17 @@ impl Get {
             news: self.news,
         };
         let plan = question.plan(&whose, project)?;
-        let archive = self.keep.then(|| self.folders.archive(project));
-        let Answer { signals, news, .. } = &interruptible(async |stop| {
-            // Warnings alone: the output is the answer.
-            let control = Control { observer: Some(progress::quiet(LogForm::Text)), stop };
-            question.ask(plan, archive, control).await
-        })?;
+        let archive = self.keep.then(|| self.folders.of_project(project).archive);
+        let quiet = progress::observer(Form::Quiet(LogForm::Text));
+        let Answer { signals, news, .. } =
+            &interruptible(quiet, async |control| question.ask(plan, archive, control).await)?;
         let columns = (!self.columns.is_empty()).then_some(self.columns);
         let chosen_by = if columns.is_some() { ColumnOption::Given } else { ColumnOption::Columns };
         let signals = signals.select(Selection { columns, ..Selection::default() })?;
         let mut printed = tell(&signals, &self.rows, chosen_by)?;
         if let Some(news) = news {
             let below = tell(news, &self.rows.beside("news"), ColumnOption::Output)?;
-            printed = if self.rows.is_file() { printed + &below } else { format!("{printed}\n{below}") };
+            printed = if self.rows.output.is_some() { printed + &below } else { format!("{printed}\n{below}") };
         }
         say(&printed)
     }
@@ -121,11 +113,11 @@ impl Get {
 
 /// Writes rows to a file if they are wanted in one, and returns what there is to say: that, or the first of them as a table.
 fn tell(rows: &Dataset, to: &RowsTo, chosen_by: ColumnOption) -> Result<String> {
-    let (mut count, mut first, mut missing) = (0, Vec::new(), MOST);
+    let (mut count, mut first, mut missing) = (0, Vec::new(), MAX_ROWS);
     to.fill(rows.schema(), |deliver| {
         for batch in rows.batches()? {
             let batch: RecordBatch = batch.map_err(Error::of_stream)?;
-            count += batch.num_rows() as u64;
+            count += batch.num_rows();
             let taken = batch.slice(0, missing.min(batch.num_rows()));
             missing -= taken.num_rows();
             first.push(taken);
@@ -133,14 +125,9 @@ fn tell(rows: &Dataset, to: &RowsTo, chosen_by: ColumnOption) -> Result<String> 
         }
         Ok(())
     })?;
-    let all = count_of(count, "row", "rows");
-    Ok(match to.file() {
+    Ok(match to.output.as_deref() {
         Some(file) if file == Path::new("-") => String::new(),
-        Some(file) => format!("wrote {all} to {}\n", file.display()),
-        None if missing > 0 || count == MOST as u64 => table(&rows.schema(), &first, chosen_by)?,
-        None => {
-            let table = table(&rows.schema(), &first, chosen_by)?;
-            format!("{table}{} of {all}; `--output FILE` writes them\n", group_digits(MOST as u64))
-        }
+        Some(file) => format!("wrote {} to {}\n", count_of(count as u64, "row", "rows"), file.display()),
+        None => first_rows_of(&rows.schema(), &first, count, chosen_by)?,
     })
 }

@@ -16,23 +16,14 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args as _, Command, CommandFactory as _, FromArgMatches as _};
 
 use super::Cli;
-use super::folders::Folders;
-use super::outcome::{Failure, Result, USAGE};
-use super::store::StoreOption;
-use super::talk::note;
-use super::typed::usage;
+use super::options::{FolderOptions, StoreOption, usage};
+use super::talk::{Failure, Result, USAGE, note};
 
 pub(super) const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
-
-/// The headings of options, in the order in which they appear.
-pub(super) const SELECTION: &str = "Selection";
-pub(super) const OUTPUT: &str = "Output";
-pub(super) const PROGRESS: &str = "Progress and logs";
-pub(super) const COMMON: &str = "Common options";
 
 /// The options under [`COMMON`].
 const NAMES: [&str; 4] = ["directory", "data", "archive", "store"];
@@ -78,7 +69,7 @@ Exit codes:
 pub fn command() -> Command {
     let command = Cli::command();
     let about = command.get_about().cloned().unwrap_or_default();
-    let command = StoreOption::augment_args(Folders::augment_args(command)).about(about);
+    let command = StoreOption::augment_args(FolderOptions::augment_args(command)).about(about);
     // Not global here: clap hands the value on to a command that has the option, and other commands do not get it.
     let command = command.mut_args(|argument| {
         let is_global = argument.get_id() == "directory";

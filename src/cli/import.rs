@@ -10,10 +10,8 @@ use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
 use super::cancellable;
-use super::document::AsJson;
-use super::folders::Folders;
-use super::outcome::Result;
-use super::typed::{instant, plan_of};
+use super::options::{FolderOptions, Folders, instant, plan_of};
+use super::talk::{AsJson, Result};
 
 /// Import files that were saved before the first run, as a claim.
 ///
@@ -56,14 +54,14 @@ pub(super) struct Import {
     json: AsJson,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 }
 
 impl Import {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = plan_of(Some(&self.definition), project)?;
-        let archive = self.folders.archive(project);
-        links::refuse_below(&self.folders.data(project), &archive)?;
+        let Folders { data, archive, .. } = self.folders.of_project(project);
+        links::refuse_below(&data, &archive)?;
         let Self { files, request, observed_at, dry_run: is_dry_run, json, .. } = self;
         let options = ImportOptions { archive, files, request, observed_at, is_dry_run };
         let imported = cancellable(move |control| import(&plan, &options, &control.stop))?;

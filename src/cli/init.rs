@@ -5,20 +5,18 @@ use std::error::Error as _;
 use std::path::Path;
 
 use bellwether::definition::{BaseUrl, DefinitionFile, unusable_name};
-use bellwether::disk::file::{self};
-use bellwether::disk::links;
+use bellwether::disk::{file, links};
 use bellwether::error::{Error, ErrorKind};
 use bellwether::key;
 use bellwether::plan::Plan;
 use bellwether::project::Project;
-use bellwether::run::{Control, OfferOptions, offered_sectors};
+use bellwether::run::{OfferOptions, offered_sectors};
 use bellwether::time::Clock;
 use bellwether::trust::{self, Author};
 
-use super::outcome::Result;
-use super::talk::{ask, is_interactive};
-use super::typed::{definition_value, usage};
-use super::{interruptible, note, say};
+use super::interruptible;
+use super::options::{definition_value, usage};
+use super::talk::{Result, ask, is_interactive, note, say};
 
 /// Create a starter definition.
 ///
@@ -154,8 +152,7 @@ fn sectors_of(name: &str, addresses: &(BaseUrl, BaseUrl), project: &Project) -> 
     note("asking the service for its sectors");
     let text = definition(name, Some(addresses), &GUESSES);
     let plan = Plan { author: Author::Caller, ..Plan::of(DefinitionFile::new(format!("{name}.toml").into(), text)?)? };
-    let asked: bellwether::error::Result<_> = interruptible(async |stop| {
-        let control = Control { stop, ..Control::default() };
+    let asked: bellwether::error::Result<_> = interruptible(None, async |control| {
         let options = OfferOptions { data: project.data(), clock: Clock::System, control };
         offered_sectors(&plan, &options).await
     });
@@ -187,38 +184,6 @@ fn definition<S: AsRef<str>>(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>,
             format!("base_url = \"{}\"\nsentiment_base_url = \"{}\"\n", signals.as_url(), sentiment.as_url())
         }
     };
-    format!(
-        "# What to fetch, and the dataset to make of it.\n\
-         #     bellwether check {name}    is it correct? its requests and columns\n\
-         #     bellwether run {name}      fetch and publish\n\
-         # `bellwether schema` prints every key with its meaning, for editors.\n\
-         description = \"Daily signals of some sectors, joined with news\"\n\
-         \n\
-         [source]\n\
-         {source}\
-         # The API key is read from BELLWETHER_API_KEY, or from the first line of a file:\n\
-         # api_key_file = \"/run/secrets/bellwether\"\n\
-         \n\
-         [signals]\n\
-         # All tickers of these sectors.\n\
-         sectors = {sectors:?}\n\
-         # Horizons, 1d to 30d and 1m to 6m.\n\
-         periods = [\"5d\", \"15d\"]\n\
-         # Market regimes: neutral, bear, bull.\n\
-         regimes = [\"neutral\"]\n\
-         \n\
-         [join]\n\
-         # How much older than a signal its news must be, so that none is used before\n\
-         # it was public.\n\
-         lag = \"1d\"\n\
-         # Windows of news before that, and what to compute of its scores in each.\n\
-         windows = [\"1d\", \"7d\", \"30d\"]\n\
-         stats = [\"count\", \"mean\", \"min\", \"max\", \"last\"]\n\
-         \n\
-         [output]\n\
-         # parquet, csv or arrow, or a list of them.\n\
-         format = \"parquet\"\n\
-         # Versions to keep.\n\
-         keep = 5\n"
-    )
+    let starter = include_str!("starter.toml").replace("{name}", name);
+    starter.replace("{sectors}", &format!("{sectors:?}")).replace("{source}\n", &source)
 }

@@ -11,7 +11,8 @@ use bellwether::error::{Error, ErrorKind};
 use bellwether::export::{self, ListedVersion, VersionKind};
 use bellwether::plan::Plan;
 use bellwether::project::Project;
-use bellwether::run::{Control, OfferOptions, offered_sectors, offered_tickers};
+use bellwether::run::{OfferOptions, offered_sectors, offered_tickers};
+use bellwether::tables::Drift;
 use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of, group_digits};
 use bellwether::text::problem::nearest;
@@ -20,13 +21,9 @@ use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::aligned::Aligned;
-use super::document::AsJson;
-use super::folders::DataFolder;
-use super::help::COMMON;
-use super::outcome::Result;
-use super::typed::plan_of;
-use super::{interruptible, note};
+use super::interruptible;
+use super::options::{COMMON, DataFolder, plan_of};
+use super::talk::{Aligned, AsJson, Result, note};
 
 /// List published versions, runs, or what a service offers.
 #[derive(Debug, clap::Args)]
@@ -142,8 +139,7 @@ impl Vendor {
             },
         };
         let (plan, data) = (plan_of(only.as_deref(), project)?, folder.data(project));
-        Ok(interruptible(async |stop| {
-            let control = Control { stop, ..Control::default() };
+        Ok(interruptible(None, async |control| {
             question(&plan, &OfferOptions { data, clock: Clock::System, control }).await
         })?)
     }
@@ -285,51 +281,37 @@ fn run_lines(listing: &RunListing) -> String {
 
 fn details(run: &SealedRun, rejected: u64, groups: &[RejectGroup]) -> String {
     let seal = run.seal();
-    let mut text = String::new();
-    line(&mut text, format_args!("run         {}", seal.run));
-    line(&mut text, format_args!("folder      {}", run.path().display()));
-    line(&mut text, format_args!("service     {}", seal.service));
-    if let Some(definition) = &seal.definition {
-        line(&mut text, format_args!("definition  {}, BLAKE3 {}", definition.name, definition.digest));
-    }
-    line(&mut text, format_args!("started     {}", to_record(seal.started_at)));
-    line(&mut text, format_args!("sealed      {}", to_record(seal.sealed_at)));
+    let mut rows = vec![
+        ("run", seal.run.clone()),
+        ("folder", run.path().display().to_string()),
+        ("service", seal.service.to_string()),
+    ];
+    let definition = seal.definition.as_ref();
+    rows.extend(definition.map(|own| ("definition", format!("{}, BLAKE3 {}", own.name, own.digest))));
+    rows.push(("started", to_record(seal.started_at)));
+    rows.push(("sealed", to_record(seal.sealed_at)));
     if let Some(claim) = &seal.claimed {
         let (at, files) = (to_record(claim.imported_at), count_of(claim.files.len() as u64, "file", "files"));
-        line(&mut text, format_args!("claimed     imported at {at} from {files}, which nobody witnessed"));
+        rows.push(("claimed", format!("imported at {at} from {files}, which nobody witnessed")));
     }
-    if let Some(why) = &seal.in_part {
-        line(&mut text, format_args!("in part     {}", escape(why)));
-    }
-    line(&mut text, format_args!("written by  bellwether {}, layout {}", seal.bellwether, seal.layout));
+    rows.extend(seal.in_part.iter().map(|why| ("in part", why.to_string())));
+    rows.push(("written by", format!("bellwether {}, layout {}", seal.bellwether, seal.layout)));
     let changes = seal.changes;
     let [added, revised, withdrawn] = [changes.added, changes.revised, changes.withdrawn].map(group_digits);
-    line(&mut text, format_args!("cells       {added} added, {revised} revised, {withdrawn} withdrawn"));
+    rows.push(("cells", format!("{added} added, {revised} revised, {withdrawn} withdrawn")));
     let [listed, delisted] = [changes.listed, changes.delisted].map(group_digits);
-    line(&mut text, format_args!("series      {listed} listed, {delisted} no longer listed"));
-    if rejected > 0 {
-        line(&mut text, format_args!("rejected    {}", count_of(rejected, "record", "records")));
-    }
-    for group in groups {
-        line(&mut text, format_args!("            {group}"));
-    }
+    rows.push(("series", format!("{listed} listed, {delisted} no longer listed")));
+    rows.extend((rejected > 0).then(|| ("rejected", count_of(rejected, "record", "records"))));
+    rows.extend(groups.iter().map(|group| ("", group.to_string())));
     for file in &seal.files {
-        let (rows, size) = (count_of(file.rows, "row", "rows"), bytes(file.bytes));
-        line(&mut text, format_args!("file        {:26} {rows:>18} {size:>10}", file.name));
+        let (count, size) = (count_of(file.rows, "row", "rows"), bytes(file.bytes));
+        rows.push(("file", format!("{:26} {count:>18} {size:>10}", file.name)));
     }
-    for field in &seal.drift {
-        line(
-            &mut text,
-            format_args!(
-                "unknown     {} of {}, {} times, such as {}",
-                field.field,
-                field.endpoint,
-                group_digits(field.count),
-                field.example
-            ),
-        );
+    for Drift { field, endpoint, count, example } in &seal.drift {
+        let count = group_digits(*count);
+        rows.push(("unknown", format!("{field} of {endpoint}, {count} times, such as {example}")));
     }
-    text
+    rows.iter().map(|(name, text)| format!("{name:12}{}\n", escape(text))).collect()
 }
 
 fn line(text: &mut String, content: std::fmt::Arguments<'_>) {

@@ -20,10 +20,11 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt, registry};
 
-use super::talk::note;
-use super::trace::Trace;
 use crate::explanation::Explanation;
 use crate::schedule::ScheduleEvent;
+
+use super::talk::{Failure, Result, note};
+use super::trace::Trace;
 
 /// The format of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -92,10 +93,10 @@ pub(super) struct LogLine<'a, E> {
     level: Level,
     /// The definition, in the log of a scheduler.
     #[serde(skip_serializing_if = "Option::is_none")]
-    definition: Option<&'a str>,
+    pub(super) definition: Option<&'a str>,
     /// The name of the run, once it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    run: Option<&'a str>,
+    pub(super) run: Option<&'a str>,
     #[serde(flatten)]
     event: E,
 }
@@ -114,11 +115,6 @@ impl<'a, E: Serialize> LogLine<'a, E> {
     /// An event at this moment.
     pub(super) fn now(level: Level, event: E) -> Self {
         Self { timestamp: to_record(Clock::System.now()), level, definition: None, run: None, event }
-    }
-
-    /// An event of a run: of a definition, if a scheduler has several, and with its name, once it has one.
-    pub(super) fn of(self, definition: Option<&'a str>, run: Option<&'a str>) -> Self {
-        Self { definition, run, ..self }
     }
 
     /// Writes it to standard error.
@@ -154,11 +150,22 @@ pub(super) enum CommandEvent {
 
 impl CommandEvent {
     /// The failure of a command.
-    pub(super) fn failure(error: &Error) -> LogLine<'static, Self> {
+    pub(super) fn failure<'a>(error: &Error) -> LogLine<'a, Self> {
         LogLine::now(
             Level::Error,
             Self::Error { explanation: Explanation::of(error), exit_code: error.kind().exit_code() },
         )
+    }
+}
+
+/// How a command that logs ends: its failure is an event, too, in the format of events.
+pub(super) fn end(result: Result<()>, form: LogForm, run: Option<&str>) -> Result<()> {
+    match &result {
+        Err(Failure::Failed(error)) if form == LogForm::Json => {
+            LogLine { run, ..CommandEvent::failure(error) }.print();
+            Err(Failure::Told { code: error.kind().exit_code() })
+        }
+        _ => result,
     }
 }
 

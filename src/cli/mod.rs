@@ -2,7 +2,24 @@
 //!
 //! Standard output is data, standard error is for people. A closed pipe is not a failure.
 
-mod aligned;
+/// The commands of a group, each in a module of its own.
+macro_rules! commands {
+    ($group:ident: $($command:ident in $module:ident),+) => {
+        #[derive(Debug, clap::Subcommand)]
+        enum $group {
+            $($command($module::$command),)+
+        }
+
+        impl $group {
+            fn execute(self, project: &Project) -> Result<()> {
+                match self {
+                    $(Self::$command(command) => command.execute(project),)+
+                }
+            }
+        }
+    };
+}
+
 mod audit;
 mod build;
 mod check;
@@ -10,23 +27,19 @@ mod cite;
 mod completions;
 mod diff;
 mod doctor;
-mod document;
-mod folders;
 mod forget;
 mod get;
 mod help;
 mod import;
-mod include;
 mod init;
 mod list;
 mod log;
-mod outcome;
+mod options;
 mod process;
 mod progress;
 mod prune;
 mod query;
 mod report;
-mod rows;
 mod run;
 mod schedule;
 mod schema;
@@ -36,12 +49,8 @@ mod sql;
 mod status;
 mod store;
 mod talk;
-mod timings;
 mod trace;
-mod typed;
 mod verify;
-mod wanted;
-mod wrap;
 
 use std::error::Error as _;
 use std::ffi::OsString;
@@ -51,24 +60,25 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use bellwether::error::{Error, ErrorKind, causes};
+use bellwether::error::{self, Error, ErrorKind, causes};
 use bellwether::key;
 use bellwether::net::address;
-use bellwether::process::child;
-use bellwether::process::usage;
+use bellwether::process::{child, usage};
 use bellwether::project::Project;
-use bellwether::run::Control;
+use bellwether::run::{Control, Observer};
 use bellwether::text::escape::escape;
 use bellwether::time::{Clock, to_record};
 use chrono::DateTime;
-use clap::{Parser, Subcommand};
+use clap::Parser;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 pub use audit::skill_in_words;
 pub use help::command;
-use outcome::{Failure, INTERRUPTED, Result};
-use talk::{note, say};
+use log::LogForm;
+use options::COMMON;
+use progress::Form;
+use talk::{Failure, INTERRUPTED, Result, note};
 
 /// Turns trading signals and news scores into research data you can trust.
 #[derive(Debug, Parser)]
@@ -82,70 +92,18 @@ struct Cli {
     /// The root of the project. Default: the nearest one upwards.
     ///
     /// It is the folder with `pipelines/`. `BELLWETHER_ROOT` names it as well.
-    #[arg(long, short = 'C', value_name = "FOLDER", global = true, help_heading = help::COMMON)]
+    #[arg(long, short = 'C', value_name = "FOLDER", global = true, help_heading = COMMON)]
     directory: Option<PathBuf>,
 
     #[command(subcommand)]
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
-enum Command {
-    Init(init::Init),
-    Doctor(doctor::Doctor),
-    Run(run::Run),
-    Build(build::Build),
-    Get(get::Get),
-    Show(show::Show),
-    Query(query::Query),
-    Report(report::Report),
-    Sql(sql::Sql),
-    List(list::List),
-    Status(status::Status),
-    Schedule(schedule::Schedule),
-    Verify(verify::Verify),
-    Audit(audit::Audit),
-    Import(import::Import),
-    Diff(diff::Diff),
-    Cite(cite::Cite),
-    Forget(forget::Forget),
-    Prune(prune::Prune),
-    Check(check::Check),
-    Store(store::Store),
-    Schema(schema::Schema),
-    Serve(serve::Serve),
-    Completions(completions::Completions),
-}
-
-impl Command {
-    fn execute(self, project: &Project) -> Result<()> {
-        match self {
-            Self::Init(command) => command.execute(project),
-            Self::Doctor(command) => command.execute(project),
-            Self::Run(command) => command.execute(project),
-            Self::Build(command) => command.execute(project),
-            Self::Get(command) => command.execute(project),
-            Self::Show(command) => command.execute(project),
-            Self::Query(command) => command.execute(project),
-            Self::Report(command) => command.execute(project),
-            Self::Sql(command) => command.execute(project),
-            Self::List(command) => command.execute(project),
-            Self::Status(command) => command.execute(project),
-            Self::Schedule(command) => command.execute(project),
-            Self::Verify(command) => command.execute(project),
-            Self::Audit(command) => command.execute(project),
-            Self::Import(command) => command.execute(project),
-            Self::Diff(command) => command.execute(project),
-            Self::Cite(command) => command.execute(project),
-            Self::Forget(command) => command.execute(project),
-            Self::Prune(command) => command.execute(project),
-            Self::Check(command) => command.execute(project),
-            Self::Store(command) => command.execute(project),
-            Self::Schema(command) => command.execute(),
-            Self::Serve(command) => command.execute(project),
-            Self::Completions(command) => command.execute(),
-        }
-    }
+commands! {
+    Command: Init in init, Doctor in doctor, Run in run, Build in build, Get in get, Show in show, Query in query,
+    Report in report, Sql in sql, List in list, Status in status, Schedule in schedule, Verify in verify, Audit in audit,
+    Import in import, Diff in diff, Cite in cite, Forget in forget, Prune in prune, Check in check, Store in store,
+    Schema in schema, Serve in serve, Completions in completions
 }
 
 /// The number of the signal that a terminal sends when it closes.
@@ -186,7 +144,7 @@ pub fn main_with(arguments: Vec<OsString>) -> u8 {
 }
 
 /// Refuses a clock before 1970, at which TLS panics.
-fn require_clock() -> bellwether::error::Result<()> {
+fn require_clock() -> error::Result<()> {
     let now = Clock::System.now();
     match now < DateTime::UNIX_EPOCH {
         true => Err(Error::new(ErrorKind::Clock, format!("this machine's clock says {}", to_record(now)))
@@ -231,22 +189,18 @@ fn complain(failure: &Failure) {
 ///
 /// One thread is enough for the network, since other threads read and decode bodies; with more, a connection and its
 /// reader would wake each other across threads.
-fn interruptible<T, E: From<Error>>(work: impl AsyncFnOnce(CancellationToken) -> Result<T, E>) -> Result<T, E> {
-    interruptible_with(Hangup::Stops, work)
+fn interruptible<T, E: From<Error>>(
+    observer: Option<Arc<dyn Observer>>,
+    work: impl AsyncFnOnce(Control) -> Result<T, E>,
+) -> Result<T, E> {
+    interruptible_with(None, observer, work)
 }
 
-/// What SIGHUP does.
-enum Hangup {
-    /// It cancels the work, as the other signals do.
-    Stops,
-    /// It notifies the work.
-    Notifies(Arc<Notify>),
-}
-
-/// As [`interruptible`].
+/// The same, where SIGHUP notifies the work instead of cancelling it, if it is given what to notify.
 fn interruptible_with<T, E: From<Error>>(
-    hangup: Hangup,
-    work: impl AsyncFnOnce(CancellationToken) -> Result<T, E>,
+    hangup: Option<Arc<Notify>>,
+    observer: Option<Arc<dyn Observer>>,
+    work: impl AsyncFnOnce(Control) -> Result<T, E>,
 ) -> Result<T, E> {
     // Started here, where a system without threads to spare is an error rather than a panic.
     if let Err(error) = rayon::ThreadPoolBuilder::new().build_global()
@@ -263,31 +217,29 @@ fn interruptible_with<T, E: From<Error>>(
         runtime.block_on(async {
             let stop = CancellationToken::new();
             tokio::spawn(watch_signals(stop.clone(), hangup));
-            work(stop).await
+            work(Control { observer, stop }).await
         })
     })
 }
 
 /// Runs blocking work. The first signal cancels it, the second ends the process.
 fn cancellable<T: Send + 'static>(
-    work: impl FnOnce(&Control) -> bellwether::error::Result<T> + Send + 'static,
-) -> bellwether::error::Result<T> {
-    interruptible(async |stop| {
-        // Warnings alone: the output is the answer.
-        let control = Control { observer: Some(progress::quiet(log::LogForm::Text)), stop };
+    work: impl FnOnce(&Control) -> error::Result<T> + Send + 'static,
+) -> error::Result<T> {
+    interruptible(progress::observer(Form::Quiet(LogForm::Text)), async |control| {
         let work = tokio::task::spawn_blocking(move || work(&control));
         work.await.unwrap_or_else(|panic| Err(Error::worker(panic)))
     })
 }
 
-async fn watch_signals(stop: CancellationToken, hangup: Hangup) {
+async fn watch_signals(stop: CancellationToken, hangup: Option<Arc<Notify>>) {
     use tokio::signal::unix::{SignalKind, signal};
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         return;
     };
     // A program started with `nohup` is meant to outlive its terminal.
-    let is_ignored = matches!(hangup, Hangup::Stops) && usage::is_ignored(HANGUP);
+    let is_ignored = hangup.is_none() && usage::is_ignored(HANGUP);
     let mut hangups = if is_ignored { None } else { signal(SignalKind::hangup()).ok() };
     let mut hung_up = async || loop {
         match &mut hangups {
@@ -295,8 +247,8 @@ async fn watch_signals(stop: CancellationToken, hangup: Hangup) {
             None => std::future::pending().await,
         };
         match &hangup {
-            Hangup::Stops => return,
-            Hangup::Notifies(notify) => notify.notify_one(),
+            None => return,
+            Some(notify) => notify.notify_one(),
         }
     };
     for is_first in [true, false] {

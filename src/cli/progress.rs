@@ -16,34 +16,18 @@ use super::talk::{is_terminal, is_utf8, note};
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// The observer for a command.
-pub(super) fn observer() -> Arc<dyn Observer> {
-    shown(Form::Text)
-}
-
-/// The observer for events as JSON.
-pub(super) fn as_json() -> Arc<dyn Observer> {
-    shown(Form::Json(None))
-}
-
-/// The same for the runs of a definition, which the events name.
-pub(super) fn json_of(definition: &str) -> Arc<dyn Observer> {
-    shown(Form::Json(Some(definition.to_owned())))
-}
-
-/// The observer that prints only warnings.
-pub(super) fn quiet(form: LogForm) -> Arc<dyn Observer> {
-    shown(Form::Quiet(form))
-}
-
-fn shown(form: Form) -> Arc<dyn Observer> {
+pub(super) fn observer(form: Form) -> Option<Arc<dyn Observer>> {
     let state = State { bar: None, last: Instant::now(), resumed: 0, received: 0, run: None };
-    Arc::new(Shown { form, state: Mutex::new(state) })
+    Some(Arc::new(Shown { form, state: Mutex::new(state) }))
 }
 
-enum Form {
+/// How events are shown.
+pub(super) enum Form {
+    /// Progress as text.
     Text,
-    /// One object per line, with the definition.
+    /// One object per line, with the definition if events are of several.
     Json(Option<String>),
+    /// Only warnings.
     Quiet(LogForm),
 }
 
@@ -78,7 +62,9 @@ impl Observer for Shown {
             (Form::Json(_), Event::Started(_)) | (Form::Quiet(_), _) => {}
             (Form::Json(_), Event::Advanced(_)) if !is_over => {}
             (Form::Json(definition), _) => {
-                LogLine::of_run(event).of(definition.as_deref(), state.run.as_deref()).print();
+                let mut line = LogLine::of_run(event);
+                (line.definition, line.run) = (definition.as_deref(), state.run.as_deref());
+                line.print();
             }
             (Form::Text, Event::Resumed { answers }) => state.resumed = *answers as u64,
             (Form::Text, Event::Started(progress)) => {

@@ -8,23 +8,19 @@ use bellwether::disk::footprint::Footprint;
 use bellwether::disk::links;
 use bellwether::error::{Error, ErrorKind};
 use bellwether::export::{self, ListedVersion, VersionKind};
-use bellwether::plan::{Days, StoreUrl};
+use bellwether::plan::Days;
 use bellwether::project::Project;
 use bellwether::run::{
-    Control, Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, RemoteStore, StoreAccess, StorePruned,
-    StorePrunedFolder, StorePrunedKind, kept_versions,
+    Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, RemoteStore, StoreAccess, StorePruned, StorePrunedFolder,
+    StorePrunedKind, kept_versions,
 };
-use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of};
 use bellwether::time::Clock;
 
-use super::aligned::Aligned;
-use super::document::AsJson;
-use super::folders::Folders;
-use super::outcome::Result;
-use super::store::StoreSide;
-use super::typed::definition_value;
-use super::{interruptible, progress};
+use super::options::{FolderOptions, Folders, StoreSide, definition_value};
+use super::progress::{self, Form};
+use super::talk::{Aligned, AsJson, Result};
+use super::{cancellable, interruptible};
 
 /// Remove old versions, packed runs, evidence and reports.
 ///
@@ -64,16 +60,21 @@ pub(super) struct Prune {
     json: AsJson,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 }
 
 impl Prune {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let mode = if self.dry_run { PruneMode::List } else { PruneMode::Remove };
+        let Folders { definitions, data, archive } = self.folders.of_project(project);
         if let Some(url) = self.side.url(project)? {
-            return self.prune_store(&url, mode, project);
+            let access = if self.dry_run { StoreAccess::Read } else { StoreAccess::Write };
+            return interruptible(progress::observer(Form::Text), async |control| {
+                let store = RemoteStore::open(&url, access, &archive, &data, &control)?;
+                let pruned = store.prune(&kept_versions(&definitions)?, mode).await?;
+                self.json.say(|| &pruned, || store_lines(&pruned))
+            });
         }
-        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
         if !self.versions.is_empty() {
             return self.remove_versions(&data, mode);
         }
@@ -81,38 +82,23 @@ impl Prune {
         let options = PruneOptions {
             data,
             archive,
-            keep: kept_versions(&project.definitions())?,
+            keep: kept_versions(&definitions)?,
             older_than: Duration::from_secs(u64::from(self.older_than.count().unsigned_abs()) * 24 * 60 * 60),
             clock: Clock::System,
         };
-        let (prunable, result) = interruptible(async |stop| {
-            let work = move || {
-                let mut prunable = Prunable::of(&options)?;
-                let control = Control { stop, ..Control::default() };
-                let result = if mode == PruneMode::List { Ok(()) } else { prunable.remove(&options, &control) };
-                Ok::<_, Error>((prunable, result))
-            };
-            tokio::task::spawn_blocking(work).await.unwrap_or_else(|panic| Err(Error::worker(panic)))
+        let (prunable, result) = cancellable(move |control| {
+            let mut prunable = Prunable::of(&options)?;
+            let result = if mode == PruneMode::List { Ok(()) } else { prunable.remove(&options, control) };
+            Ok((prunable, result))
         })?;
         self.say(&prunable, result)
     }
 
     fn say(&self, prunable: &Prunable, result: Result<(), Error>) -> Result<()> {
         let was_nothing_removed = result.is_err() && prunable.all.is_empty();
-        let text = || if was_nothing_removed { "nothing was removed\n".to_owned() } else { describe(prunable) };
+        let text = || if was_nothing_removed { "nothing was removed\n".to_owned() } else { lines(prunable) };
         self.json.say(|| prunable, text)?;
         Ok(result?)
-    }
-
-    fn prune_store(&self, url: &StoreUrl, mode: PruneMode, project: &Project) -> Result<()> {
-        let access = if mode == PruneMode::Remove { StoreAccess::Write } else { StoreAccess::Read };
-        interruptible(async |stop| {
-            let control = Control { observer: Some(progress::observer()), stop };
-            let (archive, data) = (self.folders.archive(project), self.folders.data(project));
-            let store = RemoteStore::open(url, access, &archive, &data, &control)?;
-            let pruned = store.prune(&kept_versions(&project.definitions())?, mode).await?;
-            self.json.say(|| &pruned, || store_lines(&pruned))
-        })
     }
 
     /// Removes the versions that were named: all are checked before the first is removed.
@@ -163,47 +149,35 @@ fn age(text: &str) -> Result<Days, String> {
     }
 }
 
-fn describe(prunable: &Prunable) -> String {
-    let mut text = String::new();
-    let (removed, freed) = if prunable.dry_run { ("would remove", "would free") } else { ("removed", "freed") };
-    if !prunable.all.is_empty() {
-        let mut table = Aligned::new(2, [removed, "", "size"]);
-        for pruned in &prunable.all {
-            table.row([pruned.kind.in_words().to_owned(), pruned.path.display().to_string(), bytes(pruned.bytes)]);
-        }
-        text.push_str(&format!("{table}\n"));
-    }
-    prunable.kept.iter().for_each(|kept| text.push_str(&format!("{kept}\n")));
-    let (count, size) = (prunable.all.len() as u64, bytes(prunable.freed));
-    match count {
-        0 => text.push_str("nothing to prune\n"),
-        _ => text.push_str(&format!("{freed} {size} in {}\n", count_of(count, "place", "places"))),
-    }
-    text
+fn lines(Prunable { dry_run, all, kept, freed }: &Prunable) -> String {
+    let rows = all.iter().map(|one| [one.kind.in_words().to_owned(), one.path.display().to_string(), bytes(one.bytes)]);
+    describe(*dry_run, rows.collect(), kept, *freed, &count_of(all.len() as u64, "place", "places"))
 }
 
-fn store_lines(pruned: &StorePruned) -> String {
-    let StorePruned { dry_run, removed, kept, freed } = pruned;
+fn store_lines(StorePruned { dry_run, removed, kept, freed }: &StorePruned) -> String {
+    let row = |StorePrunedFolder { kind, place, bytes: size, .. }: &StorePrunedFolder| {
+        let kind = match kind {
+            StorePrunedKind::Version => "version",
+            StorePrunedKind::PackedRun => "packed run",
+            StorePrunedKind::Upload => "interrupted upload",
+        };
+        [kind.to_owned(), place.clone(), bytes(*size)]
+    };
+    let objects: usize = removed.iter().map(|folder| folder.objects).sum();
+    let objects = count_of(objects as u64, "object", "objects");
+    describe(*dry_run, removed.iter().map(row).collect(), kept, *freed, &objects)
+}
+
+/// What was removed, what stays although rules match it, and the sum.
+fn describe(is_dry_run: bool, rows: Vec<[String; 3]>, kept: &[String], freed: u64, count: &str) -> String {
+    let (removed, frees) = if is_dry_run { ("would remove", "would free") } else { ("removed", "freed") };
     let mut text = String::new();
-    if !removed.is_empty() {
-        let mut table = Aligned::new(2, [if *dry_run { "would remove" } else { "removed" }, "", "size"]);
-        for StorePrunedFolder { kind, place, bytes: size, .. } in removed {
-            let kind = match kind {
-                StorePrunedKind::Version => "version",
-                StorePrunedKind::PackedRun => "packed run",
-                StorePrunedKind::Upload => "interrupted upload",
-            };
-            table.row([kind.to_owned(), escape(place).into_owned(), bytes(*size)]);
-        }
+    let is_empty = rows.is_empty();
+    if !is_empty {
+        let mut table = Aligned::new(2, [removed, "", "size"]);
+        rows.into_iter().for_each(|row| table.row(row));
         text.push_str(&format!("{table}\n"));
     }
     kept.iter().for_each(|kept| text.push_str(&format!("{kept}\n")));
-    let objects: usize = removed.iter().map(|folder| folder.objects).sum();
-    let objects = count_of(objects as u64, "object", "objects");
-    match (removed.len(), dry_run) {
-        (0, _) => text.push_str("nothing to prune\n"),
-        (_, true) => text.push_str(&format!("would free {} in {objects}\n", bytes(*freed))),
-        (_, false) => text.push_str(&format!("freed {} in {objects}\n", bytes(*freed))),
-    }
-    text
+    text + &if is_empty { "nothing to prune\n".to_owned() } else { format!("{frees} {} in {count}\n", bytes(freed)) }
 }

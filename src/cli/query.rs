@@ -3,12 +3,8 @@
 use bellwether::project::Project;
 use bellwether::run::AsOf;
 
-use super::folders::Folders;
-use super::include::Include;
-use super::outcome::Result;
-use super::rows::RowsTo;
-use super::store::StoreOption;
-use super::typed::as_of;
+use super::options::{FolderOptions, Include, RowsTo, StoreOption, as_of};
+use super::talk::Result;
 
 /// Ask a question in SQL about a dataset and the archive behind it.
 ///
@@ -42,7 +38,7 @@ pub(super) struct Query {
     rows: RowsTo,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 
     #[command(flatten)]
     store: StoreOption,
@@ -53,38 +49,35 @@ impl Query {
     pub(super) fn execute(self, _: &Project) -> Result<()> {
         let hint = "take one that is released, or build it with `cargo build --release --features query`; `bellwether sql` \
                     prints a dataset as SQL for DuckDB";
-        Err(super::typed::usage("this build has no SQL engine", hint))
+        Err(super::options::usage("this build has no SQL engine", hint))
     }
 
     #[cfg(feature = "query")]
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        use super::show::answer_table;
-        use super::store::LocalFolders;
-        use super::typed::plan_of;
-        use super::{cancellable, note, say};
+        use super::cancellable;
+        use super::show::{ColumnOption, MAX_ROWS, first_rows_of};
+        use super::talk::say;
         use bellwether::load::AdHoc;
         use bellwether::load::query::Question;
-        use bellwether::run::{FetchItem, Past, PastQuery};
+        use bellwether::run::{FetchItem, Past};
 
-        let (archive, data) = (self.folders.archive(project), self.folders.data(project));
-        let claims = self.include.claims();
-        let plan = plan_of(Some(&self.definition), project)?;
-        let local = LocalFolders { archive: &archive, data: &data };
-        self.store.fetch(Some(&plan), local, &FetchItem::of_name(&plan.name, self.as_of.as_ref()))?;
-        let query = PastQuery { data: &data, archive: &archive, claims };
-        let Past { plan, as_of, version, note: told } = query.find(plan, self.as_of.as_ref())?;
-        told.iter().for_each(|text| note(&format!("note: {text}")));
-        self.store.fetch(Some(&plan), local, &[FetchItem::Runs(as_of)])?;
+        let (folders, claims) = (self.folders.of_project(project), self.include.claims());
+        let past = self.store.past(Some(&self.definition), self.as_of.as_ref(), claims, &folders, project)?;
+        let Past { plan, as_of, version, .. } = past;
+        self.store.fetch(Some(&plan), &folders, &[FetchItem::Runs(as_of)])?;
         let ad_hoc = AdHoc { as_of, version, claims, ..AdHoc::default() };
-        let (datasets, sql) = (data.join("datasets"), self.sql);
+        let (datasets, archive, sql) = (folders.data.join("datasets"), folders.archive, self.sql);
         let rows = cancellable(move |control| {
             let question = Question { plan, datasets, archive, ad_hoc, stop: control.stop.clone() };
             question.rows(&sql)
         })?;
         self.rows.fill(rows.schema(), |deliver| deliver(&rows))?;
-        match self.rows.is_file() {
-            true => Ok(()),
-            false => say(&answer_table(&rows)?),
+        match self.rows.output {
+            Some(_) => Ok(()),
+            None => {
+                let first = rows.slice(0, rows.num_rows().min(MAX_ROWS));
+                say(&first_rows_of(&rows.schema(), &[first], rows.num_rows(), ColumnOption::Given)?)
+            }
         }
     }
 }

@@ -5,26 +5,21 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bellwether::disk::file::{self, TargetFile};
 use bellwether::error::{Context as _, Error, ErrorKind};
+use bellwether::plan::Plan;
 use bellwether::project::Project;
-use bellwether::run::{self, Control, FetchItem, ReportOptions};
+use bellwether::run::{self, FetchItem, ReportOptions};
 use bellwether::time::Clock;
 use chrono::{DateTime, Utc};
 
-use super::document::AsJson;
-use super::folders::Folders;
-use super::help::OUTPUT;
-use super::outcome::Result;
-use super::rows::Force;
-use super::store::{LocalFolders, StoreOption, definition_of};
-use super::typed::{instant, usage};
-use super::wrap::columns;
-use super::{interruptible, say};
+use super::interruptible;
+use super::options::{FolderOptions, Folders, Force, OUTPUT, StoreOption, instant, usage};
+use super::talk::{AsJson, Result, columns, say};
 
 /// The width of lines outside a terminal.
 const WIDTH: usize = 80;
@@ -79,7 +74,7 @@ pub(super) struct Report {
     json: AsJson,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 
     #[command(flatten)]
     store: StoreOption,
@@ -99,7 +94,8 @@ impl Report {
         }
         let target = self.output.as_ref().filter(|_| !is_stdout).map(|file| self.force.file(file.clone()));
         target.as_ref().map(TargetFile::check).transpose()?;
-        let report = self.build(project)?;
+        let folders = self.folders.of_project(project);
+        let report = self.build(&folders, project)?;
         if self.text {
             let width = self.width.or_else(columns).unwrap_or(WIDTH);
             return self.json.say(|| report.summary(), || report.text(width));
@@ -114,7 +110,7 @@ impl Report {
                 file::replace(&file, report.page().as_bytes())?;
                 file
             }
-            None => run::draw(&report, &self.folders.data(project))?,
+            None => run::draw(&report, &folders.data)?,
         };
         say(&format!("report    {}\n", file.display()))?;
         if !self.open {
@@ -125,18 +121,15 @@ impl Report {
     }
 
     /// Builds the report, from the store if there is one.
-    fn build(&self, project: &Project) -> Result<bellwether::report::Report> {
-        let (name, as_of) = (self.name.clone(), self.as_of);
-        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
-        let root = project.root().to_owned();
+    fn build(&self, folders: &Folders, project: &Project) -> Result<bellwether::report::Report> {
+        let (name, as_of, root) = (self.name.clone(), self.as_of, project.root().to_owned());
         if let Some(name) = &self.name {
-            self.store.fetch_version(name, &data, project)?;
-            let local = LocalFolders { archive: &archive, data: &data };
-            let dataset = name.split('/').next().unwrap_or(name);
-            self.store.fetch(definition_of(dataset, project).as_ref(), local, &[FetchItem::Runs(as_of)])?;
+            self.store.fetch_version(name, folders, project)?;
+            let plan = Plan::find(name.split('/').next().unwrap_or(name), project).ok();
+            self.store.fetch(plan.as_ref(), folders, &[FetchItem::Runs(as_of)])?;
         }
-        Ok(interruptible(async |stop| {
-            let control = Control { stop, ..Control::default() };
+        let Folders { data, archive, .. } = folders.clone();
+        Ok(interruptible(None, async |control| {
             run::report(ReportOptions { name, data, archive, root, as_of, clock: Clock::System, control }).await
         })?)
     }
@@ -179,21 +172,14 @@ fn open_with((program, arguments): (&OsString, &[OsString]), page: &Path) -> io:
     if !arguments.iter().any(is_page) {
         command.arg(page);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    match exit_of(&mut command.spawn()?)? {
-        Some(status) if !status.success() => Err(io::Error::other(format!("it failed with {status}"))),
-        _ => Ok(()),
-    }
-}
-
-/// How a browser ended; none if it still runs, as it may for days.
-fn exit_of(browser: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let mut browser = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let begun = Instant::now();
     loop {
-        let status = browser.try_wait()?;
-        if status.is_some() || begun.elapsed() > PATIENCE {
-            return Ok(status);
+        match browser.try_wait()? {
+            Some(status) if !status.success() => return Err(io::Error::other(format!("it failed with {status}"))),
+            // One that still runs may do so for days.
+            None if begun.elapsed() <= PATIENCE => thread::sleep(Duration::from_millis(10)),
+            _ => return Ok(()),
         }
-        thread::sleep(Duration::from_millis(10));
     }
 }

@@ -6,19 +6,17 @@ use std::sync::OnceLock;
 use bellwether::definition::TimeSpan;
 use bellwether::disk::file;
 use bellwether::project::Project;
-use bellwether::run::{Control, Interrupted, Options, WhenHeld, WhenLost};
+use bellwether::run::{Interrupted, Options, WhenHeld, WhenLost};
 use bellwether::time::Clock;
 
-use super::document::document;
-use super::folders::Folders;
-use super::help::PROGRESS;
-use super::log::{CommandEvent, LogForm, LogLevel};
-use super::outcome::{Failure, Result};
-use super::store::StoreOption;
-use super::timings::{Recording, Timings};
-use super::typed::{definition_value, plan_of};
-use super::{interruptible, log, progress, say};
-use crate::schedule::{Folders as Places, StatusDocument, execute, metrics};
+use crate::schedule::{StatusDocument, execute, metrics};
+
+use super::interruptible;
+use super::log::{self, LogForm, LogLevel};
+use super::options::{FolderOptions, Folders, PROGRESS, StoreOption, definition_value, plan_of};
+use super::progress::{self, Form};
+use super::talk::{Failure, Result, document, say};
+use super::trace::{Recording, Timings};
 
 /// Fetch the data of a definition and publish its dataset.
 #[derive(Debug, clap::Args)]
@@ -27,7 +25,7 @@ pub(super) struct Run {
     definition: Option<String>,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 
     #[command(flatten)]
     store: StoreOption,
@@ -75,42 +73,34 @@ pub(super) struct Run {
 
 impl Run {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let recording = self.timings.begin()?;
-        log::begin(self.log, self.log_level, recording.as_ref().map(|recording| recording.trace.clone()));
+        let recording = self.timings.begin(self.log, self.log_level)?;
         let run = OnceLock::new();
         let result = self.run_definition(project, recording, &run);
-        match (&result, self.log) {
-            (Err(Failure::Failed(error)), LogForm::Json) => {
-                CommandEvent::failure(error).of(None, run.get().map(String::as_str)).print();
-            }
-            _ => return result,
-        }
-        // Already reported, in the requested format.
-        result.map_err(|error| Failure::Told { code: error.exit_code() })
+        log::end(result, self.log, run.get().map(String::as_str))
     }
 
     /// Runs the definition; `run` gets the name of the run.
     fn run_definition(&self, project: &Project, recording: Option<Recording>, run: &OnceLock<String>) -> Result<()> {
         let plan = plan_of(self.definition.as_deref(), project)?;
-        let observer = Some(match self.log {
-            form if self.quiet => progress::quiet(form),
-            LogForm::Json => progress::as_json(),
-            LogForm::Text => progress::observer(),
+        let observer = progress::observer(match self.log {
+            form if self.quiet => Form::Quiet(form),
+            LogForm::Json => Form::Json(None),
+            LogForm::Text => Form::Text,
         });
         let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
         let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
         let when_lost = if self.new_archive { WhenLost::BeginAnew } else { WhenLost::Fail };
-        let (data, archive) = (self.folders.data_of(&plan.path, project)?, self.folders.archive(project));
+        let data = self.folders.data_of(&plan.path, project)?;
+        let folders = Folders { data: data.clone(), ..self.folders.of_project(project) };
         self.metrics.as_deref().map(file::target_of).transpose()?;
-        let places = Places { definitions: project.definitions(), data: data.clone(), archive: archive.clone() };
-        let store = self.store.url()?;
-        let summary = interruptible(async |stop| {
-            let control = Control { observer, stop };
+        let store = self.store.url(None)?;
+        let summary = interruptible(observer, async |control| {
+            let archive = folders.archive.clone();
             let options = Options { interrupted, when_held, when_lost, store, control, archive, ..Options::new(data) };
             let execution = execute(plan, options).await;
             if let Some(record) = execution.record {
                 record.run.map(|name| run.set(name));
-                self.write_metrics(&places);
+                self.write_metrics(&folders);
             }
             execution.result
         });
@@ -125,7 +115,7 @@ impl Run {
     }
 
     /// Writes the metrics. If they cannot be written, that is a warning.
-    fn write_metrics(&self, folders: &Places) {
+    fn write_metrics(&self, folders: &Folders) {
         let Some(path) = &self.metrics else { return };
         let is_name = |definition: &&String| !definition.contains(['/', '.']);
         let names: Vec<String> = self.definition.iter().filter(is_name).cloned().collect();

@@ -4,21 +4,21 @@ use bellwether::archive::{Imported, RunDetails, RunListing};
 use bellwether::audit::{Leak, diff, quality, revisions, skill, sources, table};
 use bellwether::definition::json_schema;
 use bellwether::export::Citation;
+use bellwether::project::Project;
 use bellwether::report::DatasetSummary;
 use bellwether::run::{
     Forgot, OfferedSectors, OfferedTickers, Prunable, StorePruned, StoreVerified, Summary, TransferCounts, Verified,
 };
 use schemars::{JsonSchema, SchemaGenerator};
 
+use crate::schedule::StatusDocument;
+
 use super::build::Built;
 use super::check::Checked;
 use super::doctor::Diagnoses;
-use super::document::Document;
 use super::list::Versions;
 use super::log::AnyLine;
-use super::outcome::Result;
-use super::say;
-use crate::schedule::StatusDocument;
+use super::talk::{Document, Result, say};
 
 /// A command, and the schema of its output.
 type SchemaOf = (&'static str, fn() -> schemars::Schema);
@@ -68,7 +68,7 @@ pub(super) struct Schema {
 }
 
 impl Schema {
-    pub(super) fn execute(self) -> Result<()> {
+    pub(super) fn execute(self, _: &Project) -> Result<()> {
         let of_command = SCHEMAS.iter().find(|(command, _)| self.command.as_deref() == Some(command));
         let schema = of_command.map_or_else(json_schema, |(_, schema)| schema());
         say(&format!("{:#}\n", schema.as_value()))

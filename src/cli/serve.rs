@@ -9,17 +9,15 @@ use bellwether::interface::ChangeSet;
 use bellwether::key::ApiKey;
 use bellwether::key::source::VARIABLE;
 use bellwether::project::Project;
-use bellwether::run::{self, DEMO_SEED};
+use bellwether::run::{self, Control, DEMO_SEED};
 use bellwether::serve::{self, Service, Universe, price_schema};
 use bellwether::text::human::count_of;
 use bellwether::time::{Clock, to_record};
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::folders::DataFolder;
-use super::outcome::Result;
-use super::rows::row_format;
-use super::typed::{day, instant, plan_of};
-use super::{interruptible, note, say};
+use super::interruptible;
+use super::options::{DataFolder, day, instant, plan_of, row_format, unknown_format};
+use super::talk::{Result, note, say};
 
 /// The variable that names the folder of the archive.
 const ARCHIVE: &str = "BELLWETHER_ARCHIVE";
@@ -85,7 +83,7 @@ pub(super) struct Serve {
 impl Serve {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let names = self.names.iter().map(|name| self.service(name, project)).collect::<Result<Vec<_>>>()?;
-        interruptible(async |stop| {
+        interruptible(None, async |Control { stop, .. }| {
             let given = std::env::var(VARIABLE).ok().and_then(|text| ApiKey::new(&text));
             let key_is = if given.is_some() { format!("the one in `{VARIABLE}`") } else { "`demo`".to_owned() };
             let key = given.unwrap_or_else(ApiKey::of_the_demo).expose().to_owned();
@@ -134,7 +132,8 @@ impl Serve {
 /// Writes the closing prices of a universe, ticker by ticker, and returns how many there are.
 fn write_prices(universe: &Universe, file: TargetFile) -> Result<u64> {
     let path = file.path.clone();
-    let format = row_format(&path)?;
+    let hint = "use a name that ends in `.parquet`, `.csv` or `.jsonl`";
+    let (_, format) = row_format(&path).ok_or_else(|| unknown_format(&path, hint))?;
     let mut output = RowOutput::begin(format, Destination::File(file), price_schema(), &RowEncoding::default())?;
     let mut written = 0;
     for rows in universe.price_rows() {

@@ -10,12 +10,8 @@ use bellwether::sql::Dialect;
 use chrono::{DateTime, Utc};
 
 use super::cancellable;
-use super::folders::DataFolder;
-use super::include::Include;
-use super::outcome::{Failure, Result};
-use super::store::{LocalFolders, StoreOption};
-use super::talk::data as stdout;
-use super::typed::{definition_value, instant, plan_of};
+use super::options::{DataFolder, Folders, Include, StoreOption, definition_value, instant, plan_of};
+use super::talk::{Failure, Result, data as stdout};
 
 /// Print the dataset as one SQL query over the archive.
 ///
@@ -67,18 +63,15 @@ impl Sql {
             Some(folder) => (PathBuf::from(folder), None),
             None => (data.join("archive"), None),
         };
-        self.store.fetch(
-            Some(&plan),
-            LocalFolders { archive: &archive, data: &data },
-            &[FetchItem::Runs(self.as_of)],
-        )?;
-        let claims = self.include.claims();
+        let folders = Folders { definitions: project.definitions(), data, archive: archive.clone() };
+        self.store.fetch(Some(&plan), &folders, &[FetchItem::Runs(self.as_of)])?;
+        let (claims, dialect) = (self.include.claims(), self.dialect);
         let ad_hoc = AdHoc { as_of: self.as_of, vintage: self.vintage, claims, ..AdHoc::default() };
-        let dialect = self.dialect;
         let statement = cancellable(move |control| {
             let control = control.clone();
             run::sql(plan, SqlOptions { archive, location, ad_hoc, dialect, control })
         })?;
+        // As it is: it is for a program.
         let mut out = stdout().lock();
         out.write_all(statement.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
     }

@@ -9,12 +9,10 @@ use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of, group_digits};
 use bellwether::time::Clock;
 
-use super::document::AsJson;
-use super::folders::Folders;
-use super::outcome::{FOUND, Failure, Result, UNKNOWN};
-use super::say;
-use super::wrap::{columns, wrap};
 use crate::schedule::{self, Links, Outcome, RunRecord, StatusDocument, Verdict, page, to_minute};
+
+use super::options::FolderOptions;
+use super::talk::{AsJson, FOUND, Failure, Result, UNKNOWN, columns, say, wrap};
 
 /// Show whether each dataset is fresh, stale, failing or unknown.
 ///
@@ -41,13 +39,12 @@ pub(super) struct Status {
     force: bool,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 }
 
 impl Status {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let (data, archive) = (self.folders.data(project), self.folders.archive(project));
-        let folders = schedule::Folders { definitions: project.definitions(), data, archive };
+        let folders = self.folders.of_project(project);
         let page_to = self.html.as_deref().filter(|file| file.as_os_str() != "-");
         if let Some(file) = page_to {
             file::target_of(file)?;

@@ -1,15 +1,86 @@
-//! The only way for text to leave the program.
+//! The only way for text to leave the program: lines and tables that fit the terminal, documents, and how a command ends.
 //!
 //! Text is escaped (see [`escape`](bellwether::text::escape)), and keys are masked in everything that goes to standard error.
-//! Datasets and rows on standard output are data: they are written unchanged, through [`data`].
+//! Datasets and rows on standard output are data: they are written unchanged, through [`data`]. `--json` prints one document
+//! on standard output, and failures as one object on standard error. Each document has the version of its shape: new members
+//! and new values of enumerations do not change it; a member that goes, or means something else, does.
+//!
+//! Exit code 0 means that everything requested is there; the program's help lists the meaning of the others.
 
-use super::outcome::{Failure, Result};
-use super::wrap::{columns_of_stderr, wrap};
-use bellwether::error::{Context, ErrorKind};
-use bellwether::key::without_keys;
-use bellwether::text::escape::laid_out;
 use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, BufRead as _, IsTerminal, Write};
+
+use bellwether::error::{Context, Error, ErrorKind};
+use bellwether::key::without_keys;
+use bellwether::text::escape::{escape, laid_out};
+use console::{Style, Term};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// The exit code for invalid arguments and definitions.
+pub(super) const USAGE: u8 = 2;
+
+/// The exit code for findings that options turn into failures: versions differ, too much was rewritten, or data is stale.
+pub(super) const FOUND: u8 = 3;
+
+/// The exit code of `status` if it cannot tell whether data is fresh.
+pub(super) const UNKNOWN: u8 = 5;
+
+/// The exit code of an interrupted command.
+pub(super) const INTERRUPTED: u8 = 130;
+
+/// The result of a command.
+pub(super) type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// A command that did not succeed.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// With an error to be told.
+    Failed(Error),
+    /// With nothing left to tell: what it found was printed.
+    Told {
+        /// Its exit code.
+        code: u8,
+    },
+}
+
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        let error = error.into();
+        match error.io_source().map(io::Error::kind) {
+            // Whoever read standard output has enough.
+            Some(io::ErrorKind::BrokenPipe) if error.kind() == ErrorKind::Stream => Self::Told { code: 0 },
+            _ => Self::Failed(error),
+        }
+    }
+}
+
+impl Failure {
+    /// A failure to write to standard output.
+    pub(super) fn of_stdout(source: io::Error) -> Self {
+        Error::new(ErrorKind::Stream, "cannot write to standard output").with_source(source).into()
+    }
+
+    /// What an interrupted run, or one that failed, says.
+    pub(super) fn of_run(error: Error) -> Self {
+        match error.kind() {
+            ErrorKind::Interrupted => {
+                let what = "interrupted; nothing was published, and what was fetched is kept for the next run";
+                Error::new(ErrorKind::Interrupted, what).into()
+            }
+            _ => error.into(),
+        }
+    }
+
+    /// The exit code, by the kind of failure.
+    pub(super) fn exit_code(&self) -> u8 {
+        match self {
+            Self::Failed(error) => error.kind().exit_code(),
+            Self::Told { code } => *code,
+        }
+    }
+}
 
 /// Writes text, with its own line endings, to standard output.
 pub(super) fn say(text: &str) -> Result<()> {
@@ -52,76 +123,38 @@ pub(super) fn decide_on_colors() {
     }
 }
 
-/// A color on a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Color {
-    Plain,
-    Green,
-    Yellow,
-    Red,
-    Cyan,
-}
-
-impl Color {
-    /// A text in the color. The text is escaped already.
-    fn paint(self, text: &str) -> String {
-        let code = match self {
-            Self::Plain => return text.to_owned(),
-            Self::Green => "32",
-            Self::Yellow => "1;33",
-            Self::Red => "1;31",
-            Self::Cyan => "1;36",
-        };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
-    }
-}
-
 /// Writes text in pieces to standard output, in color on a terminal.
-pub(super) fn say_in_color(pieces: &[(Color, String)]) -> Result<()> {
-    let is_colored = console::colors_enabled();
-    let piece = |(color, text): &(Color, String)| {
-        let text = spell(laid_out(text));
-        if is_colored { color.paint(&text) } else { text.into_owned() }
-    };
-    let text: String = pieces.iter().map(piece).collect();
+pub(super) fn say_in_color(pieces: &[(Style, String)]) -> Result<()> {
     let mut out = data().lock();
+    let text: String = pieces.iter().map(|(style, text)| style.apply_to(spell(laid_out(text))).to_string()).collect();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
 }
 
-/// What begins a line that says why something failed.
-const BECAUSE: &str = "  because:";
-
 /// The words that begin a line of a message, with their colors.
-const HEADS: [(&str, Color); 3] = [("error:", Color::Red), ("warning:", Color::Yellow), ("hint:", Color::Cyan)];
+const HEADS: [(&str, Style); 4] = [
+    ("error:", Style::new().red().bold().for_stderr()),
+    ("warning:", Style::new().yellow().bold().for_stderr()),
+    ("hint:", Style::new().cyan().bold().for_stderr()),
+    // Why something failed.
+    ("  because:", Style::new().for_stderr()),
+];
 
-/// A message whose lines fit the terminal: those with a head are wrapped, under what follows the head.
-fn fit(text: &str) -> String {
-    let columns = columns_of_stderr();
-    let indent = |line: &str| {
-        let is_head = |head: &&str| line.starts_with(*head);
-        let head = HEADS.iter().map(|(head, _)| *head).chain([BECAUSE]).find(is_head)?;
-        Some(head.len() + 1)
-    };
-    let fitted = |line| indent(line).map_or_else(|| line.to_owned(), |indent| wrap(line, indent, columns));
-    text.lines().map(fitted).collect::<Vec<_>>().join("\n")
-}
-
-/// A message with its heads in color.
-fn with_colors(text: &str) -> String {
-    let painted = |line: &str| match HEADS.iter().find(|(head, _)| line.starts_with(head)) {
-        Some((head, color)) => format!("{}{}", color.paint(head), &line[head.len()..]),
-        None => line.to_owned(),
-    };
-    text.lines().map(painted).collect::<Vec<_>>().join("\n")
-}
-
-/// Writes a line to standard error, with its heads in color on a terminal.
+/// Writes lines to standard error. On a terminal, those with a head are wrapped under what follows the head, which is in
+/// color.
 pub(super) fn note(text: &str) {
-    let line = fit(&laid_out(&without_keys(text)));
-    let mut line = if console::colors_enabled_stderr() { with_colors(&line) } else { line };
-    line.push('\n');
+    let columns = columns_of_stderr();
+    let mut lines = Vec::new();
+    for line in laid_out(&without_keys(text)).lines() {
+        lines.push(match HEADS.iter().find(|(head, _)| line.starts_with(head)) {
+            Some((head, style)) => {
+                let line = wrap(line, head.len() + 1, columns);
+                format!("{}{}", style.apply_to(head), &line[head.len()..])
+            }
+            None => line.to_owned(),
+        });
+    }
     // If standard error is closed, the error cannot be reported.
-    let _ = stderr().write_all(line.as_bytes());
+    let _ = stderr().write_all((lines.join("\n") + "\n").as_bytes());
 }
 
 /// Asks a question on the terminal. The answer is without white space around it.
@@ -155,4 +188,203 @@ pub(super) fn is_terminal() -> bool {
 #[expect(clippy::disallowed_methods, reason = "this is the place that the lint points to")]
 fn stderr() -> io::Stderr {
     io::stderr()
+}
+
+/// A line is not wrapped into less room than this.
+const NARROWEST: usize = 20;
+
+/// The width of the terminal that is standard output.
+pub(super) fn columns() -> Option<usize> {
+    Term::stdout().size_checked().map(|(_, columns)| columns.into())
+}
+
+/// The width of the terminal that is standard error.
+pub(super) fn columns_of_stderr() -> Option<usize> {
+    Term::stderr().size_checked().map(|(_, columns)| columns.into())
+}
+
+/// A line, broken between words where it is wider than the terminal. Further lines are indented.
+pub(super) fn wrap(line: &str, indent: usize, columns: Option<usize>) -> String {
+    let Some(columns) = columns.filter(|columns| *columns >= indent + NARROWEST) else { return line.to_owned() };
+    let (mut text, mut width) = (String::new(), 0);
+    for word in line.split_inclusive(' ') {
+        let length = word.trim_end().chars().count();
+        if width > indent && width + length > columns {
+            text.truncate(text.trim_end().len());
+            text.push('\n');
+            text.extend(std::iter::repeat_n(' ', indent));
+            width = indent;
+        }
+        text.push_str(word);
+        width += word.chars().count();
+    }
+    text
+}
+
+/// Rows under a header. The first columns are text, the others numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Aligned {
+    texts: usize,
+    rows: Vec<Vec<String>>,
+}
+
+/// How many rows of a long list are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RowLimit {
+    /// The first rows, and the number of those left out.
+    First(usize),
+    /// All of it.
+    All,
+}
+
+impl RowLimit {
+    /// The part that `--all` adds.
+    pub(super) fn new(all: bool) -> Self {
+        if all { Self::All } else { Self::First(10) }
+    }
+}
+
+impl Aligned {
+    /// An empty table whose first `texts` columns are text.
+    pub(super) fn new<'a>(texts: usize, heads: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { texts, rows: vec![heads.into_iter().map(str::to_owned).collect()] }
+    }
+
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// A list within the table, under its own title.
+    pub(super) fn list(&mut self, title: &str, rows: impl IntoIterator<Item = Vec<String>>, limit: RowLimit) {
+        self.rows.push(Vec::new());
+        self.rows.push(vec![title.to_owned()]);
+        self.rest(rows, limit);
+    }
+
+    /// Rows, or the first of them and a line that says how to see the rest.
+    pub(super) fn rest(&mut self, rows: impl IntoIterator<Item = Vec<String>>, limit: RowLimit) {
+        let rows: Vec<Vec<String>> = rows.into_iter().collect();
+        let count = rows.len();
+        let most = match limit {
+            RowLimit::All => count,
+            RowLimit::First(most) => most,
+        };
+        self.rows.extend(rows.into_iter().take(most));
+        if count > most {
+            self.rows.push(vec![format!("… and {} more; `--all` shows them", count - most)]);
+        }
+    }
+}
+
+impl fmt::Display for Aligned {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows: Vec<Vec<_>> = self.rows.iter().map(|row| row.iter().map(|cell| escape(cell)).collect()).collect();
+        let count = rows.first().map_or(0, Vec::len);
+        // A row of one cell is a plain line.
+        let whole = || rows.iter().filter(|row| row.len() == count);
+        let width = |column: usize| whole().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..count).map(width).collect();
+        // Columns move together where they would not fit the terminal.
+        let is_wide = columns().is_some_and(|room| widths.iter().map(|width| width + 2).sum::<usize>() > room + 2);
+        let gap = if is_wide { " " } else { "  " };
+        for row in &rows {
+            let mut line = String::new();
+            for (column, cell) in row.iter().enumerate() {
+                let (gap, width) = (if column > 0 { gap } else { "" }, widths[column]);
+                match column < self.texts {
+                    _ if row.len() < count => line.push_str(cell),
+                    true => line.push_str(&format!("{gap}{cell}{}", padding(cell, width))),
+                    false => line.push_str(&format!("{gap}{}{cell}", padding(cell, width))),
+                }
+            }
+            writeln!(formatter, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// The blanks that a text needs to be so many characters wide. The width of a format is limited to 65,535, and text from
+/// outside may be longer.
+pub(super) fn padding(text: &str, width: usize) -> String {
+    " ".repeat(width.saturating_sub(text.chars().count()))
+}
+
+/// The version of every shape.
+const VERSION: u32 = 1;
+
+/// Text or JSON.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub(super) struct AsJson {
+    /// Print JSON.
+    ///
+    /// `bellwether schema --for COMMAND` describes it.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+/// A document: the output of a command, with the version of its shape.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct Document<T> {
+    /// The version of the shape.
+    version: u32,
+    #[serde(flatten)]
+    content: T,
+}
+
+impl AsJson {
+    /// Whether to print JSON.
+    pub(super) fn is_wanted(self) -> bool {
+        self.json
+    }
+
+    /// Prints the output of a command as text or JSON.
+    pub(super) fn say<T: Serialize>(self, content: impl FnOnce() -> T, text: impl FnOnce() -> String) -> Result<()> {
+        if self.json { say(&document(content())) } else { say(&text()) }
+    }
+}
+
+/// A document on its own line.
+pub(super) fn document(content: impl Serialize) -> String {
+    let document = Document { version: VERSION, content };
+    let mut line = serde_json::to_string(&document).expect("a document is text, numbers and lists");
+    line.push('\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Aligned, RowLimit, wrap};
+
+    #[test]
+    fn lines_wrap_between_words_and_never_within_one() {
+        let line = "hint: set `missing = \"warn\"` in `[checks]`";
+        assert_eq!(wrap(line, 6, Some(28)), "hint: set `missing = \"warn\"`\n      in `[checks]`");
+        assert_eq!(
+            wrap("a/very/long/path/of/a/file and more of it", 2, Some(22)),
+            "a/very/long/path/of/a/file\n  and more of it"
+        );
+        assert_eq!(wrap(line, 6, None), line);
+        assert_eq!(wrap("  two words", 2, Some(80)), "  two words");
+    }
+
+    #[test]
+    fn a_cell_may_be_longer_than_the_width_of_a_format() {
+        let long = "x".repeat(70_000);
+        let mut table = Aligned::new(1, ["a", "b"]);
+        table.row([long.clone(), "1".to_owned()]);
+        table.row(["y".to_owned(), long]);
+        let lines: Vec<usize> = table.to_string().lines().map(|line| line.chars().count()).collect();
+        assert_eq!(lines, [140_002; 3]);
+    }
+
+    #[test]
+    fn columns_are_aligned_and_long_lists_are_truncated() {
+        let mut table = Aligned::new(1, ["what", "cells"]);
+        table.row(["all", "1,234"].map(str::to_owned));
+        let rows = [["AAPL", "9"], ["XOM", "10"], ["ZTS", "1"]].map(|row| row.map(str::to_owned).to_vec());
+        table.list("by ticker", rows, RowLimit::First(2));
+        let expected =
+            "what  cells\nall   1,234\n\nby ticker\nAAPL      9\nXOM      10\n… and 1 more; `--all` shows them\n";
+        assert_eq!(table.to_string(), expected);
+    }
 }

@@ -1,15 +1,68 @@
-//! Where the time goes: pieces of work per thread, as a trace that Perfetto and Chrome show as a flame graph.
+//! Where the time goes: timings on request, and pieces of work per thread as a trace that Perfetto and Chrome show as a
+//! flame graph.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
+use bellwether::disk::file::FileError;
+use bellwether::error;
+use bellwether::run::Summary;
 use serde_json::json;
 use tracing::Subscriber;
 use tracing::span::Id;
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
+
+use super::log::{self, LogForm, LogLevel};
+use super::options::PROGRESS;
+use super::talk::note;
+
+/// Options for timings and traces.
+#[derive(Debug, clap::Args)]
+pub(super) struct Timings {
+    /// Print the time that each stage took, and the peak memory.
+    #[arg(long, help_heading = PROGRESS)]
+    timings: bool,
+
+    /// Write a trace of each thread's work, for Perfetto.
+    ///
+    /// It is at ui.perfetto.dev.
+    #[arg(long, value_name = "FILE", help_heading = PROGRESS)]
+    trace: Option<PathBuf>,
+}
+
+/// A trace that is being recorded, and the file that it goes to.
+#[derive(Debug)]
+pub(super) struct Recording(Trace, PathBuf, File);
+
+impl Timings {
+    /// Starts logging, and the trace, if one is wanted. A file that cannot be written is reported before any work is done.
+    pub(super) fn begin(&self, form: LogForm, level: LogLevel) -> error::Result<Option<Recording>> {
+        let Some(path) = self.trace.clone() else {
+            log::begin(form, level, None);
+            return Ok(None);
+        };
+        let file = File::create(&path).map_err(FileError::write(&path))?;
+        let trace = Trace { begun: Instant::now(), pieces: Arc::default() };
+        log::begin(form, level, Some(trace.clone()));
+        Ok(Some(Recording(trace, path, file)))
+    }
+
+    /// Writes the trace and prints the timings, if they are wanted.
+    pub(super) fn tell(&self, summary: Option<&Summary>, recording: Option<Recording>) -> error::Result<()> {
+        if let Some(Recording(trace, path, file)) = recording {
+            trace.write(BufWriter::new(file)).map_err(FileError::write(&path))?;
+        }
+        if let Some(summary) = summary.filter(|_| self.timings) {
+            note(summary.timings().trim_end());
+        }
+        Ok(())
+    }
+}
 
 /// A recorder for pieces of work.
 #[derive(Clone, Debug)]
@@ -30,13 +83,8 @@ struct Slice {
 struct Entered(Instant);
 
 impl Trace {
-    /// Starts recording.
-    pub(super) fn begin() -> Self {
-        Self { begun: Instant::now(), pieces: Arc::default() }
-    }
-
     /// Writes the trace as Chrome trace events, a complete event per piece of work.
-    pub(super) fn write(&self, mut out: impl Write) -> io::Result<()> {
+    fn write(&self, mut out: impl Write) -> io::Result<()> {
         let pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
         let mut threads: Vec<ThreadId> = Vec::new();
         write!(out, "{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[")?;
@@ -45,10 +93,8 @@ impl Trace {
                 threads.push(piece.thread);
                 threads.len() - 1
             });
-            let micros = |duration: Duration| duration.as_nanos() as f64 / 1e3;
-            let event = json!({
-                "name": piece.name, "ph": "X", "pid": 1, "tid": thread + 1, "ts": micros(piece.from), "dur": micros(piece.took),
-            });
+            let [from, took] = [piece.from, piece.took].map(|duration| duration.as_nanos() as f64 / 1e3);
+            let event = json!({ "name": piece.name, "ph": "X", "pid": 1, "tid": thread + 1, "ts": from, "dur": took });
             write!(out, "{}\n{event}", if index == 0 { "" } else { "," })?;
         }
         writeln!(out, "\n]}}")?;
@@ -83,11 +129,11 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt;
     use tracing_subscriber::registry;
 
-    use super::Trace;
+    use super::{Arc, Instant, Trace};
 
     #[test]
     fn spans_are_written_with_their_threads_and_times() {
-        let trace = Trace::begin();
+        let trace = Trace { begun: Instant::now(), pieces: Arc::default() };
         tracing::subscriber::with_default(registry().with(trace.clone()), || {
             let _whole = tracing::debug_span!(target: WORK, "whole").entered();
             for _ in 0..2 {

@@ -1,20 +1,18 @@
 //! `bellwether verify`: verifies every file of the archive and the datasets, or of a store, and repairs what is damaged.
 
-use bellwether::error::{Error, ErrorKind};
+use bellwether::error::{self, Error, ErrorKind};
 use bellwether::project::Project;
 use bellwether::run::{
-    Control, RemoteStore, Repair, RepairKind, StoreAccess, StoreDifference, StoreVerified, Verified, VerifyScope,
-    repair, verify,
+    RemoteStore, Repair, RepairKind, StoreAccess, StoreDifference, StoreVerified, Verified, VerifyScope, repair, verify,
 };
 use bellwether::text::escape::escape;
 use bellwether::text::human::count_of;
 
-use super::document::AsJson;
-use super::folders::Folders;
 use super::log::LogForm;
-use super::outcome::Result;
-use super::store::{StoreSide, stores_of};
-use super::{cancellable, interruptible, progress};
+use super::options::{FolderOptions, Folders, StoreSide, stores_of};
+use super::progress::{self, Form};
+use super::talk::{AsJson, Result};
+use super::{cancellable, interruptible};
 
 /// Verify every file in the archive and the datasets, or in a store.
 ///
@@ -47,15 +45,14 @@ pub(super) struct Verify {
     json: AsJson,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 }
 
 impl Verify {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let (archive, data) = (self.folders.archive(project), self.folders.data(project));
+        let Folders { archive, data, .. } = self.folders.of_project(project);
         if let Some(url) = self.side.url(project)? {
-            return interruptible(async |stop| {
-                let control = Control { observer: Some(progress::observer()), stop };
+            return interruptible(progress::observer(Form::Text), async |control| {
                 let access = if self.repair { StoreAccess::Write } else { StoreAccess::Read };
                 let store = RemoteStore::open(&url, access, &archive, &data, &control)?;
                 let scope = if self.sizes { VerifyScope::Sizes } else { VerifyScope::All };
@@ -64,21 +61,17 @@ impl Verify {
                 check(verified.faults.len())
             });
         }
-        if self.repair {
+        let verified = if self.repair {
             let urls = stores_of(project)?;
-            let verified = interruptible(async |stop| {
-                let control = Control { observer: Some(progress::quiet(LogForm::Text)), stop };
+            interruptible(progress::observer(Form::Quiet(LogForm::Text)), async |control| {
                 let open = |url| RemoteStore::open(url, StoreAccess::Read, &archive, &data, &control);
-                let stores: Vec<RemoteStore> = urls.iter().map(open).collect::<Result<_, _>>()?;
+                let stores: Vec<RemoteStore> = urls.iter().map(open).collect::<error::Result<_>>()?;
                 repair(&archive, &data, &stores, &control).await
-            })?;
-            return self.report(&verified);
-        }
-        self.report(&cancellable(move |control| verify(&archive, &data, control))?)
-    }
-
-    fn report(&self, verified: &Verified) -> Result<()> {
-        self.json.say(|| verified, || lines(verified))?;
+            })?
+        } else {
+            cancellable(move |control| verify(&archive, &data, control))?
+        };
+        self.json.say(|| &verified, || lines(&verified))?;
         check(verified.faults.len())
     }
 }
@@ -98,52 +91,53 @@ fn check(faults: usize) -> Result<()> {
 }
 
 fn lines(verified: &Verified) -> String {
-    let mut text = repair_lines(&verified.repaired, &verified.faults);
-    verified.notes.iter().for_each(|note| text.push_str(&format!("note: {}\n", escape(note))));
-    text + &files_line(verified.files, &verified.faults)
+    let notes: String = verified.notes.iter().map(|note| format!("note: {}\n", escape(note))).collect();
+    fault_lines(&verified.repaired, &verified.faults) + &notes + &files_line(verified.files, &verified.faults)
 }
 
 fn store_lines(verified: &StoreVerified) -> String {
-    let mut text = repair_lines(&verified.repaired, &verified.faults);
+    let mut text = fault_lines(&verified.repaired, &verified.faults);
     for folder in &verified.unfinished {
         text.push_str(&format!("note: `{}` is an upload in progress, or was interrupted\n", escape(folder)));
     }
-    let Some(StoreDifference { only_here, only_there, versions_only_here, versions_only_there, .. }) =
-        &verified.difference
-    else {
-        text.push_str("note: what this machine has cannot be read, so it is not compared; see `bellwether verify`\n");
-        return text + &files_line(verified.files, &verified.faults);
-    };
-    let counts = |runs: &[String], versions: &[String]| {
-        let runs = count_of(runs.len() as u64, "run", "runs");
-        format!("{runs} and {}", count_of(versions.len() as u64, "version", "versions"))
-    };
-    if !(only_here.is_empty() && versions_only_here.is_empty()) {
-        let counts = counts(only_here, versions_only_here);
-        text.push_str(&format!("only here: {counts}; `bellwether store push` sends them\n"));
-    }
-    if !(only_there.is_empty() && versions_only_there.is_empty()) {
-        let counts = counts(only_there, versions_only_there);
+    if let Some(difference) = &verified.difference {
+        let StoreDifference { only_here, only_there, versions_only_here, versions_only_there, .. } = difference;
         let pull = "`bellwether store pull` fetches the runs and the latest versions";
-        text.push_str(&format!("only in the store: {counts}; {pull}\n"));
+        for (place, runs, versions, remedy) in [
+            ("here", only_here, versions_only_here, "`bellwether store push` sends them"),
+            ("in the store", only_there, versions_only_there, pull),
+        ] {
+            if !(runs.is_empty() && versions.is_empty()) {
+                let runs = count_of(runs.len() as u64, "run", "runs");
+                let versions = count_of(versions.len() as u64, "version", "versions");
+                text.push_str(&format!("only {place}: {runs} and {versions}; {remedy}\n"));
+            }
+        }
+    } else {
+        text.push_str("note: what this machine has cannot be read, so it is not compared; see `bellwether verify`\n");
     }
     text + &files_line(verified.files, &verified.faults)
 }
 
 fn files_line(files: usize, faults: &[String]) -> String {
-    let files = if faults.is_empty() { Some(files as u64) } else { None };
-    files.map(|files| format!("verified {}\n", count_of(files, "file", "files"))).unwrap_or_default()
+    if !faults.is_empty() {
+        return String::new();
+    }
+    format!("verified {}\n", count_of(files as u64, "file", "files"))
 }
 
 /// What was repaired, and what is wrong, a line each.
-fn repair_lines(repaired: &[Repair], faults: &[String]) -> String {
-    let verb = |kind: RepairKind| match kind {
-        RepairKind::Sent => "sent",
-        RepairKind::Fetched => "fetched",
-        RepairKind::Rebuilt => "rebuilt",
-        RepairKind::SetAside => "moved aside",
-    };
-    let line = |Repair { kind, place, reason }: &Repair| format!("{} `{place}`: {reason}", verb(*kind));
-    let lines = repaired.iter().map(line).chain(faults.iter().cloned());
-    lines.map(|line| format!("{}\n", escape(&line))).collect()
+fn fault_lines(repaired: &[Repair], faults: &[String]) -> String {
+    let mut text = String::new();
+    for Repair { kind, place, reason } in repaired {
+        let verb = match kind {
+            RepairKind::Sent => "sent",
+            RepairKind::Fetched => "fetched",
+            RepairKind::Rebuilt => "rebuilt",
+            RepairKind::SetAside => "moved aside",
+        };
+        text.push_str(&format!("{}\n", escape(&format!("{verb} `{place}`: {reason}"))));
+    }
+    faults.iter().for_each(|fault| text.push_str(&format!("{}\n", escape(fault))));
+    text
 }

@@ -97,18 +97,13 @@ impl LookRecord {
     }
 }
 
-/// What does not work.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Subject {
-    /// The look at the definitions: nothing is started.
-    Look,
-    /// The record of the last look.
-    Record,
-    /// A definition.
-    Definition(String),
-}
+/// The look at the definitions among what may not work: nothing is started.
+pub(super) const LOOK: &str = "";
 
-/// Why it does not work.
+/// The record of the last look among what may not work.
+pub(super) const RECORD: &str = NAME;
+
+/// Why something does not work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Obstacle {
     /// Whether the definition itself is invalid; else files of state cannot be read or written.
@@ -116,19 +111,15 @@ struct Obstacle {
     fault: Fault,
 }
 
-/// What keeps a scheduler from its work.
+/// What keeps a scheduler from its work: obstacles by the name of the definition, or [`LOOK`] or [`RECORD`].
 pub(super) struct Obstacles {
     watcher: Arc<dyn Watcher>,
-    known: BTreeMap<Subject, Obstacle>,
+    known: BTreeMap<String, Obstacle>,
 }
 
-impl Subject {
-    fn definition(&self) -> Option<&str> {
-        match self {
-            Self::Look | Self::Record => None,
-            Self::Definition(name) => Some(name),
-        }
-    }
+/// The definition that a subject is.
+fn definition_of(subject: &str) -> Option<&str> {
+    (subject != LOOK && subject != RECORD).then_some(subject)
 }
 
 impl Obstacles {
@@ -137,15 +128,15 @@ impl Obstacles {
     }
 
     /// Takes note of an obstacle whose error is reported elsewhere. Returns whether it is new.
-    pub(super) fn note(&mut self, subject: Subject, is_invalid: bool, error: &Error) -> bool {
+    pub(super) fn note(&mut self, subject: &str, is_invalid: bool, error: &Error) -> bool {
         let obstacle = Obstacle { is_invalid, fault: Fault::new(error) };
-        self.known.insert(subject, obstacle.clone()) != Some(obstacle)
+        self.known.insert(subject.to_owned(), obstacle.clone()) != Some(obstacle)
     }
 
     /// Reports that files of state cannot be read or written, unless that is reported already.
-    pub(super) fn report(&mut self, subject: Subject, error: &Error) {
-        if self.note(subject.clone(), false, error) {
-            self.watcher.watch(&match subject.definition() {
+    pub(super) fn report(&mut self, subject: &str, error: &Error) {
+        if self.note(subject, false, error) {
+            self.watcher.watch(&match definition_of(subject) {
                 None => ScheduleEvent::LookFailed { error },
                 Some(definition) => ScheduleEvent::Broken { definition, error },
             });
@@ -153,27 +144,27 @@ impl Obstacles {
     }
 
     /// Reports that files of state can be read and written again, if they could not.
-    pub(super) fn clear(&mut self, subject: &Subject) {
+    pub(super) fn clear(&mut self, subject: &str) {
         if self.known.get(subject).is_some_and(|obstacle| !obstacle.is_invalid) {
             self.clear_all(subject);
         }
     }
 
     /// Reports that there is no obstacle any more, if there was one.
-    pub(super) fn clear_all(&mut self, subject: &Subject) {
+    pub(super) fn clear_all(&mut self, subject: &str) {
         if self.known.remove(subject).is_some() {
-            self.watcher.watch(&ScheduleEvent::Recovered { definition: subject.definition() });
+            self.watcher.watch(&ScheduleEvent::Recovered { definition: definition_of(subject) });
         }
     }
 
     /// Forgets a definition that is gone.
     pub(super) fn forget(&mut self, name: &str) {
-        self.known.remove(&Subject::Definition(name.to_owned()));
+        self.known.remove(name);
     }
 
     /// What keeps a definition from being run.
     pub(super) fn fault(&self, name: &str) -> Option<&Fault> {
-        self.known.get(&Subject::Definition(name.to_owned())).map(|obstacle| &obstacle.fault)
+        self.known.get(name).map(|obstacle| &obstacle.fault)
     }
 
     /// The worst of them: state before invalid definitions.
@@ -184,7 +175,7 @@ impl Obstacles {
     /// All of them, for the record of a look.
     pub(super) fn faults(&self) -> Vec<LookFault> {
         let faults = self.known.iter().map(|(subject, Obstacle { is_invalid, fault })| LookFault {
-            definition: subject.definition().map(str::to_owned),
+            definition: definition_of(subject).map(str::to_owned),
             reason: fault.reason(),
             is_invalid: *is_invalid,
         });

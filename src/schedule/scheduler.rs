@@ -15,13 +15,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bellwether::archive::Interrupted;
 use bellwether::definition::{self, DefinitionFile};
 use bellwether::disk::file::{self, FileError};
 use bellwether::error::{Error, Result};
 use bellwether::plan::{Plan, Schedule, StoreUrl};
 use bellwether::process::cancel::CancellationToken;
-use bellwether::run::{Control, Options, WhenHeld, WhenLost};
+use bellwether::run::{Control, Options};
 use bellwether::time::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::StreamExt;
@@ -31,7 +30,7 @@ use tokio::sync::{Notify, watch};
 use super::event::{ScheduleEvent, Watcher};
 use super::execute::conclude;
 use super::journal;
-use super::look::{LookFile, LookRecord, Obstacles, Subject};
+use super::look::{LOOK, LookFile, LookRecord, Obstacles, RECORD};
 use super::memory::{Decision, Memory, newest_due, upcoming};
 use super::record::{Fault, RunRecord};
 use super::turn::{Ended, Turn};
@@ -110,7 +109,7 @@ type Found = (Vec<(DateTime<Utc>, String, Decision)>, Option<DateTime<Utc>>);
 
 /// The files of definitions in a folder, by name. Whatever is in the place of one counts: a definition that cannot be read is
 /// broken, not absent.
-pub(super) fn files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
+pub(crate) fn files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
     let mut files = BTreeMap::new();
     for path in file::entries(folder)? {
         if path.extension().is_some_and(|extension| extension == "toml")
@@ -124,7 +123,7 @@ pub(super) fn files(folder: &Path) -> Result<BTreeMap<String, PathBuf>> {
 }
 
 /// That no definition in a folder has a schedule.
-pub(super) fn nothing_scheduled(folder: &Path) -> Error {
+pub(crate) fn nothing_scheduled(folder: &Path) -> Error {
     let what = format!("no definition in `{}` has a `[schedule]`", folder.display());
     Error::usage(what, "add one, such as `cron = \"30 18 * * MON-FRI\"`")
 }
@@ -165,7 +164,7 @@ impl Scheduler {
                 Ok((due, _)) => (due, None),
                 Err(error) => {
                     // The caller reports it.
-                    self.obstacles.note(Subject::Look, false, &error);
+                    self.obstacles.note(LOOK, false, &error);
                     (Vec::new(), Some(error))
                 }
             };
@@ -199,8 +198,8 @@ impl Scheduler {
             self.start(due);
             self.note_look();
             match self.look_file.keep(&self.options.data, &self.looks.borrow()) {
-                Ok(()) => self.obstacles.clear(&Subject::Record),
-                Err(error) => self.obstacles.report(Subject::Record, &error),
+                Ok(()) => self.obstacles.clear(RECORD),
+                Err(error) => self.obstacles.report(RECORD, &error),
             }
             let now = self.options.clock.now();
             let wait = wake.map_or(LOOK_EVERY, |wake| (wake - now).to_std().unwrap_or_default().min(LOOK_EVERY));
@@ -244,11 +243,11 @@ impl Scheduler {
     fn look_again(&mut self) -> Found {
         match self.look() {
             Ok(found) => {
-                self.obstacles.clear(&Subject::Look);
+                self.obstacles.clear(LOOK);
                 found
             }
             Err(error) => {
-                self.obstacles.report(Subject::Look, &error);
+                self.obstacles.report(LOOK, &error);
                 (Vec::new(), None)
             }
         }
@@ -312,7 +311,7 @@ impl Scheduler {
                     known.memory.take_if(|memory| !schedule.as_ref().is_some_and(|schedule| memory.is_of(schedule)));
                     (known.is_loaded, known.paused, known.waiting) = (false, None, None);
                     (known.last_plan, known.plan) = (Some(plan.clone()), Some(plan));
-                    self.obstacles.clear_all(&Subject::Definition(name.clone()));
+                    self.obstacles.clear_all(&name);
                     if let Some(schedule) = schedule {
                         let next = upcoming(&schedule, now).next();
                         watcher.watch(&ScheduleEvent::Scheduled { definition: &name, next });
@@ -322,7 +321,7 @@ impl Scheduler {
                 }
                 Err(error) => {
                     known.plan = None;
-                    if self.obstacles.note(Subject::Definition(name.clone()), true, &error) {
+                    if self.obstacles.note(&name, true, &error) {
                         watcher.watch(&ScheduleEvent::Broken { definition: &name, error: &error });
                     }
                 }
@@ -343,7 +342,7 @@ impl Scheduler {
         }
         if !known.is_loaded {
             match known.load(&self.options.data, name, now) {
-                Ok(()) => self.obstacles.clear(&Subject::Definition(name.to_owned())),
+                Ok(()) => self.obstacles.clear(name),
                 Err(error) => {
                     self.pause(name, &error, now);
                     return None;
@@ -359,7 +358,7 @@ impl Scheduler {
 
     /// Leaves a definition alone for a while.
     fn pause(&mut self, name: &str, error: &Error, now: DateTime<Utc>) {
-        self.obstacles.report(Subject::Definition(name.to_owned()), error);
+        self.obstacles.report(name, error);
         self.note_not_started(name, now);
         self.wait_a_while(name, now);
     }
@@ -419,7 +418,7 @@ impl Scheduler {
             match self.begin(&name, now) {
                 Ok(Some(run)) => self.running.push(run),
                 // Another scheduler runs it, or nothing is left to do.
-                Ok(None) => self.obstacles.clear(&Subject::Definition(name)),
+                Ok(None) => self.obstacles.clear(&name),
                 Err(error) => self.pause(&name, &error, now),
             }
         }
@@ -458,23 +457,19 @@ impl Scheduler {
     fn options(&self, name: &str) -> Options {
         let SchedulerOptions { data, archive, store, clock, watcher, stop, .. } = &self.options;
         Options {
-            data: data.clone(),
             archive: archive.clone(),
             clock: *clock,
-            interrupted: Interrupted::Resume,
-            when_held: WhenHeld::Fail,
-            when_lost: WhenLost::Fail,
-            known_runs: Vec::new(),
             store: store.clone(),
             control: Control { observer: watcher.observer(name), stop: stop.clone() },
+            ..Options::new(data)
         }
     }
 
     fn record_end(&mut self, ended: Ended) -> Option<RunRecord> {
         let Ended { name, memory, record, error } = ended;
         match &error {
-            Some(error) => self.obstacles.report(Subject::Definition(name.clone()), error),
-            None if memory.is_some() => self.obstacles.clear(&Subject::Definition(name.clone())),
+            Some(error) => self.obstacles.report(&name, error),
+            None if memory.is_some() => self.obstacles.clear(&name),
             // What kept it from being started is as it was.
             None => {}
         }

@@ -10,6 +10,7 @@ use crate::support::program::{Outcome, Place};
 use crate::support::python;
 use crate::support::rows::{distinct, read};
 use crate::support::scripted::{Scripted, json};
+use crate::support::tools::{PYTHON, needs};
 
 fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -37,16 +38,30 @@ fn the_shipped_definitions_pass_check_and_say_whom_they_are_for() {
     }
 }
 
+/// Compares a file that follows from the definition's types with what they give, or writes it.
+#[track_caller]
+fn follows(path: &str, expected: &str) {
+    let file = project().join(path);
+    if std::env::var_os("BELLWETHER_BLESS").is_some() {
+        fs::write(&file, expected).unwrap();
+    }
+    assert!(fs::read_to_string(file).unwrap() == expected, "{path} is outdated; write it with `BELLWETHER_BLESS=1`");
+}
+
 #[test]
 fn the_shipped_definitions_reference_the_schema_and_match_it() {
     let place = Place::new();
-    let shipped = fs::read_to_string(project().join("pipelines/definition.schema.json")).unwrap();
-    assert_eq!(
-        place.run(["schema"]).expect_success().stdout,
-        shipped,
-        "regenerate it: bellwether schema > pipelines/definition.schema.json"
-    );
+    follows("pipelines/definition.schema.json", &place.run(["schema"]).expect_success().stdout);
     python::check("check_schema.py", [project().join("pipelines")]);
+}
+
+#[test]
+fn the_types_in_python_are_those_of_the_schema() {
+    needs!(PYTHON);
+    let place = Place::new();
+    fs::write(place.file("schema.json"), place.run(["schema"]).expect_success().stdout).unwrap();
+    let types = python::output("typed_definition.py", [place.file("schema.json")]);
+    follows("python/bellwether/_typed.py", &types);
 }
 
 #[test]

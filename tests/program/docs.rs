@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use bellwether::audit::{AuditRows, audit_rows};
+use bellwether::audit::{AuditColumn, AuditRows, audit_rows};
 use serde_json::Value;
 
 use crate::support::choices;
@@ -261,14 +261,11 @@ fn columns() -> String {
         }
         described.extend(columns.iter().map(|column| column["name"].as_str().expect("a name").to_owned()));
     }
-    for AuditRows { audit, each, schema, meanings } in audit_rows() {
+    for AuditRows { audit, each, columns } in audit_rows() {
         let _ = write!(tables, "\n## The rows of `audit {audit}`\n\n{each}\n\n");
-        for (field, meaning) in schema.fields().iter().zip(&meanings) {
-            // These mean what they mean in a dataset, and those of the other operation what those of the one mean.
-            let is_known = ["ticker", "sector", "period", "regime", "title", "link"].contains(&field.name().as_str());
-            if !is_known && !field.name().starts_with("other_") {
-                let _ = writeln!(tables, "- `{}`: {}", field.name(), meaning.what);
-            }
+        // The others mean what they mean in a dataset, and those of the other operation what those of the one mean.
+        for AuditColumn { field, what } in columns.iter().filter(|column| !column.what.is_empty()) {
+            let _ = writeln!(tables, "- `{}`: {what}", field.name());
         }
     }
     tables + "\n"

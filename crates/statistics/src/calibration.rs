@@ -42,14 +42,17 @@ pub struct Level {
     pub calibrated: f64,
 }
 
-/// The frequencies that are likely at a forecast if it is calibrated.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The frequency at a forecast, and the frequencies that are likely there if it is calibrated.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct BandPoint {
-    /// The forecast probability.
+    /// The confidence.
+    #[serde(rename = "confidence")]
     pub forecast: f64,
-    /// The frequency at this forecast, by isotonic regression.
+    /// The share of hits at it, by isotonic regression.
+    #[serde(rename = "frequency")]
     pub calibrated: f64,
-    /// The likely frequencies by isotonic regression.
+    /// Where that would be in 95 % of the cases if confidences were probabilities: the consistency band.
+    #[serde(flatten)]
     pub interval: Interval,
 }
 

@@ -147,10 +147,15 @@ impl OverlappingSeries {
     /// ```
     pub fn cosine_test(&self) -> Result<MeanTest, Refusal> {
         let mean = self.require_windows()?;
-        let cosines = Cosines::new(self.values.len(), &self.windows);
-        let variance = cosines.variance(&self.values, mean);
-        let estimator = Estimator::Cosine { cosines: cosines.count };
-        self.judge(&self.values, estimator, variance, cosines.count as f64)
+        let (values, (cosines, seen)) = (self.values.len(), cosines(self.values.len(), &self.windows));
+        let mut projections = vec![0.0; cosines];
+        for (index, value) in self.values.iter().enumerate() {
+            let deviation = value - mean;
+            projections.iter_mut().zip(multiples(index, values)).for_each(|(sum, cosine)| *sum += deviation * cosine);
+        }
+        let squares: f64 = projections.iter().map(|projection| projection * projection).sum();
+        let variance = squares * 2.0 / values as f64 / cosines as f64 / seen;
+        self.judge(&self.values, Estimator::Cosine { cosines }, variance, cosines as f64)
     }
 
     /// The test of values whose windows do not overlap, from the first on: no use is made of what lies between.
@@ -231,42 +236,15 @@ fn sample_variance(values: &[f64]) -> f64 {
 /// The fewest cosines: with fewer, an interval is too wide to be of use.
 const MINIMUM_COSINES: usize = 4;
 
-/// The first type-II cosines over a number of values, √(2/T) cos(πj(t + 1/2)/T): what a series of overlapping horizons
-/// is projected on.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Cosines {
-    /// How many there are.
-    count: usize,
-    /// The share of the long-run variance that they see.
-    seen: f64,
-}
-
-impl Cosines {
-    /// The cosines for values that look over some windows.
-    fn new(values: usize, windows: &Windows) -> Self {
-        let optimal = (0.41 * (values as f64).powf(2.0 / 3.0)).floor() as usize;
-        let slow = windows.whole() / 2;
-        if slow < MINIMUM_COSINES {
-            return Self {
-                count: MINIMUM_COSINES,
-                seen: seen_of_overlap(MINIMUM_COSINES, values, windows.horizon().get()),
-            };
-        }
-        Self { count: optimal.min(slow).max(MINIMUM_COSINES), seen: 1.0 }
+/// How many of the first type-II cosines over a number of values, √(2/T) cos(πj(t + 1/2)/T), a series of overlapping horizons
+/// is projected on, and the share of the long-run variance that they see.
+fn cosines(values: usize, windows: &Windows) -> (usize, f64) {
+    let optimal = (0.41 * (values as f64).powf(2.0 / 3.0)).floor() as usize;
+    let slow = windows.whole() / 2;
+    if slow < MINIMUM_COSINES {
+        return (MINIMUM_COSINES, seen_of_overlap(MINIMUM_COSINES, values, windows.horizon().get()));
     }
-
-    /// The mean square of the projections of values with this mean, by the share that the cosines see.
-    fn variance(self, values: &[f64], mean: f64) -> f64 {
-        let mut projections = vec![0.0; self.count];
-        for (index, value) in values.iter().enumerate() {
-            let deviation = value - mean;
-            for (projection, cosine) in projections.iter_mut().zip(multiples(index, values.len())) {
-                *projection += deviation * cosine;
-            }
-        }
-        let squares: f64 = projections.iter().map(|projection| projection * projection).sum();
-        squares * 2.0 / values.len() as f64 / self.count as f64 / self.seen
-    }
+    (optimal.min(slow).max(MINIMUM_COSINES), 1.0)
 }
 
 /// The cosines at a place, without their scale. By rotation: one sine for all of them.

@@ -1,20 +1,15 @@
 //! `bellwether audit leak`: tests a dataset for look-ahead.
 
-use bellwether::audit::TrialOutcome;
+use crate::cli::cancellable;
+use crate::cli::options::{FolderOptions, Include, StoreOption, plan_of};
+use crate::cli::talk::{AsJson, Result, say};
+use bellwether::audit::{Trial, TrialOutcome};
 use bellwether::disk::file;
 use bellwether::error::{Error, ErrorKind};
 use bellwether::project::Project;
 use bellwether::run::{FetchItem, audit_leak};
 use bellwether::text::human::{count_of, group_digits};
 use bellwether::time::{Clock, unique_name};
-
-use crate::cli::document::{AsJson, document};
-use crate::cli::folders::Folders;
-use crate::cli::include::Include;
-use crate::cli::outcome::Result;
-use crate::cli::store::{LocalFolders, StoreOption};
-use crate::cli::typed::plan_of;
-use crate::cli::{cancellable, say};
 
 /// Test a dataset for look-ahead: remove future data, and plant canaries in a copy of the archive.
 #[derive(Debug, clap::Args)]
@@ -29,7 +24,7 @@ pub(super) struct Leak {
     json: AsJson,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 
     #[command(flatten)]
     store: StoreOption,
@@ -38,28 +33,12 @@ pub(super) struct Leak {
 impl Leak {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = self.include.in_plan(plan_of(self.definition.as_deref(), project)?);
-        let scratch = file::scratch(&self.folders.data(project), &unique_name(Clock::System.now()));
-        let archive = self.folders.archive(project);
-        let local = LocalFolders { archive: &archive, data: &self.folders.data(project) };
-        self.store.fetch(Some(&plan), local, &[FetchItem::Runs(None)])?;
-        let leak = cancellable(move |control| audit_leak(&plan, &archive, &scratch, control))?;
+        let folders = self.folders.of_project(project);
+        let scratch = file::scratch(&folders.data, &unique_name(Clock::System.now()));
+        self.store.fetch(Some(&plan), &folders, &[FetchItem::Runs(None)])?;
+        let leak = cancellable(move |control| audit_leak(&plan, &folders.archive, &scratch, control))?;
         let leaks = leak.count(TrialOutcome::Leak);
-        if self.json.is_wanted() {
-            say(&document(&leak))?;
-        } else {
-            for trial in &leak.trials {
-                let rows = group_digits(trial.rows);
-                let line = match (trial.outcome, &trial.reason) {
-                    (TrialOutcome::Sound, _) => format!("ok              {rows:>12} rows  {}\n", trial.what),
-                    (TrialOutcome::Leak, _) => format!("LEAK            {rows:>12} rows  {}\n", trial.what),
-                    (TrialOutcome::NotApplicable, why) => {
-                        let why = why.as_deref().unwrap_or_default();
-                        format!("not applicable  {:>12} rows  {}: {why}\n", "-", trial.what)
-                    }
-                };
-                say(&line)?;
-            }
-        }
+        self.json.say(|| &leak, || leak.trials.iter().map(line).collect())?;
         if leaks > 0 {
             // A dataset with look-ahead is a bug.
             let (trials, name) = (count_of(leaks as u64, "trial", "trials"), &leak.dataset);
@@ -74,5 +53,17 @@ impl Leak {
             count => format!(", {count} of them not applicable"),
         };
         say(&format!("{} trials{not_applicable}: no look-ahead found\n", leak.trials.len()))
+    }
+}
+
+fn line(trial: &Trial) -> String {
+    let (rows, what) = (group_digits(trial.rows), &trial.what);
+    match trial.outcome {
+        TrialOutcome::Sound => format!("ok              {rows:>12} rows  {what}\n"),
+        TrialOutcome::Leak => format!("LEAK            {rows:>12} rows  {what}\n"),
+        TrialOutcome::NotApplicable => {
+            let why = trial.reason.as_deref().unwrap_or_default();
+            format!("not applicable  {:>12} rows  {what}: {why}\n", "-")
+        }
     }
 }

@@ -8,9 +8,9 @@ use bellwether::run::audit_quality;
 use bellwether::tables::Drift;
 use bellwether::text::human::{count_of, group_digits, percent};
 
-use super::arguments::{AuditArguments, AuditScope};
-use crate::cli::aligned::{Aligned, RowLimit};
-use crate::cli::outcome::Result;
+use super::AuditArguments;
+use crate::cli::options::named_plan;
+use crate::cli::talk::{Aligned, Result, RowLimit};
 
 /// Look for gaps, stale series, repeated articles, unusual values, renamed tickers, rejected records and unknown fields.
 ///
@@ -34,12 +34,12 @@ pub(super) struct Quality {
 
 impl Quality {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let scope = AuditScope::new(self.definition.as_deref(), None, project)?;
+        let plan = named_plan(self.definition.as_deref(), project)?;
         let found = self
             .arguments
-            .run(&scope, project, quality::schema(), |options, deliver| audit_quality(options, deliver))?;
-        let limit = RowLimit::of(self.all);
-        self.arguments.print(&scope, || &found, || describe(&found, scope.rule(), limit))
+            .run(plan.as_ref(), None, project, quality::schema(), |options, deliver| audit_quality(options, deliver))?;
+        let rule = plan.as_ref().map_or(NaiveRule::Utc, |plan| plan.dataset.dates);
+        self.arguments.print(plan.as_ref(), &found, || describe(&found, rule, RowLimit::new(self.all)))
     }
 }
 

@@ -1,7 +1,5 @@
 //! `bellwether audit revisions`: how the vendor rewrote its past.
 
-use crate::cli::outcome::Result;
-use bellwether::error::{Error, ErrorKind};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -12,9 +10,9 @@ use bellwether::text::human::{group_digits, percent};
 use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
-use super::arguments::{AuditArguments, AuditScope};
-use crate::cli::aligned::{Aligned, RowLimit};
-use crate::cli::typed::{instant, share, usage};
+use super::{AuditArguments, check_share};
+use crate::cli::options::{instant, named_plan, share, usage};
+use crate::cli::talk::{Aligned, Result, RowLimit};
 
 /// Count past values that were added late, revised or withdrawn.
 ///
@@ -68,26 +66,17 @@ impl Revisions {
             let what = format!("empty range: {} to {}", to_record(from), to_record(to));
             return Err(usage(&what, "choose a `--to` later than `--from`"));
         }
-        let scope = AuditScope::new(self.definition.as_deref(), self.to, project)?;
-        let found = self.arguments.run(&scope, project, revisions::schema(), move |options, deliver| {
-            audit_revisions(options, self.from, deliver)
-        })?;
-        let limit = RowLimit::of(self.all);
-        self.arguments.print(&scope, || &found, || describe(&found, limit))?;
+        let plan = named_plan(self.definition.as_deref(), project)?;
+        let found =
+            self.arguments.run(plan.as_ref(), self.to, project, revisions::schema(), move |options, deliver| {
+                audit_revisions(options, self.from, deliver)
+            })?;
+        let limit = RowLimit::new(self.all);
+        self.arguments.print(plan.as_ref(), &found, || describe(&found, limit))?;
         let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share);
-        let worst = worst.fold(0.0, f64::max);
-        match self.fail_above {
-            Some(allowed) if worst > allowed => {
-                let (found, allowed) = (percent(worst), percent(allowed));
-                let what = format!("{found} of the known cells were rewritten since, above the limit of {allowed}");
-                Err(Error::new(ErrorKind::Found, what)
-                    .with_hint(
-                        "list the changed cells with `--format csv --output FILE`; allow more with `--fail-above`",
-                    )
-                    .into())
-            }
-            _ => Ok(()),
-        }
+        let what = "known cells were rewritten since";
+        let hint = "list the changed cells with `--format csv --output FILE`";
+        check_share(worst.fold(0.0, f64::max), self.fail_above, what, hint)
     }
 }
 

@@ -6,9 +6,9 @@ use bellwether::run::audit_sources;
 use bellwether::text::human::{group_digits, percent};
 use bellwether::time::to_record;
 
-use super::arguments::{AuditArguments, AuditScope};
-use crate::cli::aligned::{Aligned, RowLimit};
-use crate::cli::outcome::Result;
+use super::AuditArguments;
+use crate::cli::options::named_plan;
+use crate::cli::talk::{Aligned, Result, RowLimit};
 
 /// Compare operations that give the same signals or articles: histories, latest signals and summaries.
 #[derive(Debug, clap::Args)]
@@ -27,12 +27,11 @@ pub(super) struct Sources {
 
 impl Sources {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let scope = AuditScope::new(self.definition.as_deref(), None, project)?;
+        let plan = named_plan(self.definition.as_deref(), project)?;
         let found = self
             .arguments
-            .run(&scope, project, sources::schema(), |options, deliver| audit_sources(options, deliver))?;
-        let limit = RowLimit::of(self.all);
-        self.arguments.print(&scope, || &found, || describe(&found, limit))
+            .run(plan.as_ref(), None, project, sources::schema(), |options, deliver| audit_sources(options, deliver))?;
+        self.arguments.print(plan.as_ref(), &found, || describe(&found, RowLimit::new(self.all)))
     }
 }
 

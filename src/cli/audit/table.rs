@@ -4,20 +4,17 @@ use std::path::PathBuf;
 
 use bellwether::audit::table::{self, Outcome, TableAudit, TableInput, TableSource};
 use bellwether::definition::TimeOfDay;
-use bellwether::error::{Error, ErrorKind};
 use bellwether::interface::{Period, Regime};
 use bellwether::project::Project;
 use bellwether::run::audit_table;
 use bellwether::text::escape::escape;
-use bellwether::text::human::{group_digits, percent};
+use bellwether::text::human::group_digits;
 use bellwether::time::to_record;
 use chrono::{DateTime, Utc};
 
-use super::arguments::{AuditArguments, AuditScope};
-use crate::cli::aligned::Aligned;
-use crate::cli::outcome::Result;
-use crate::cli::typed::{definition_value, instant, one_of, service_value, share};
-use crate::cli::wrap::wrap;
+use super::{AuditArguments, check_share};
+use crate::cli::options::{definition_value, instant, named_plan, one_of, service_value, share};
+use crate::cli::talk::{Aligned, Result, wrap};
 
 /// The columns of the text.
 const COLUMNS: usize = 100;
@@ -105,7 +102,7 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let scope = AuditScope::new(self.definition.as_deref(), self.as_of, project)?;
+        let plan = named_plan(self.definition.as_deref(), project)?;
         let input = TableInput {
             source: TableSource::File(self.file),
             ticker: self.ticker,
@@ -116,22 +113,13 @@ impl Table {
             regime: self.regime,
             with_features: self.features,
         };
-        let found = self
-            .arguments
-            .run(&scope, project, table::schema(), move |options, deliver| audit_table(options, &input, deliver))?;
-        self.arguments.print(&scope, || &found, || describe(&found))?;
-        let wrong = found.total.late + found.total.never;
-        let share = wrong as f64 / found.total.values.max(1) as f64;
-        match self.fail_above {
-            Some(allowed) if share > allowed => {
-                let (found, allowed) = (percent(share), percent(allowed));
-                let what = format!("{found} of the values were late or never published, above the limit of {allowed}");
-                Err(Error::new(ErrorKind::Found, what)
-                    .with_hint("list them with `--output FILE`; allow more with `--fail-above`")
-                    .into())
-            }
-            _ => Ok(()),
-        }
+        let found =
+            self.arguments.run(plan.as_ref(), self.as_of, project, table::schema(), move |options, deliver| {
+                audit_table(options, &input, deliver)
+            })?;
+        self.arguments.print(plan.as_ref(), &found, || describe(&found))?;
+        let share = (found.total.late + found.total.never) as f64 / found.total.values.max(1) as f64;
+        check_share(share, self.fail_above, "values were late or never published", "list them with `--output FILE`")
     }
 }
 

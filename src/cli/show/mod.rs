@@ -1,34 +1,28 @@
 //! `bellwether show`: some rows of a dataset or of a file, as a table, CSV or JSON.
 
-mod pick;
-mod subject;
 mod table;
 
+use std::collections::VecDeque;
 use std::path::Path;
 
 use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
 use bellwether::error::Error;
-use bellwether::export::{Coding, Destination, RowEncoding, RowFormat, RowOutput};
-use bellwether::load::file::names_file;
-use bellwether::load::{Dataset, Selection};
-use bellwether::plan::{Added, Claims};
+use bellwether::export::{Coding, Destination, PublishedReader, RowEncoding, RowFormat, RowOutput};
+use bellwether::load::file::{FileRows, names_file};
+use bellwether::load::{AdHoc, Dataset, Published, Selection};
+use bellwether::plan::{Added, Claims, Column, Shape};
 use bellwether::project::Project;
-use bellwether::run::AsOf;
+use bellwether::run::{AsOf, FetchItem, Past};
+use bellwether::serve::draw::Draw;
 use bellwether::text::human::{count_of, group_digits};
 use chrono::NaiveDate;
 
-use super::folders::Folders;
-use super::help::{OUTPUT, SELECTION};
-use super::include::Include;
-use super::outcome::Result;
-use super::say;
-use super::store::StoreOption;
-use super::talk::data as stdout;
-use super::typed::{as_of, day, one_of, usage};
-use super::wanted::WantedRows;
-use pick::{head, sample, tail};
-use subject::{Matrix, ShownRows};
-pub(super) use table::{ColumnOption, table};
+use super::options::{FolderOptions, Include, OUTPUT, SELECTION, StoreOption, WantedRows, as_of, day, one_of, usage};
+use super::talk::{Result, data as stdout, say};
+pub(super) use table::{ColumnOption, MAX_ROWS, first_rows_of, table};
 
 /// The default number of rows.
 const ROWS: usize = 10;
@@ -105,10 +99,27 @@ pub(super) struct Show {
     wanted: WantedRows,
 
     #[command(flatten)]
-    folders: Folders,
+    folders: FolderOptions,
 
     #[command(flatten)]
     store: StoreOption,
+}
+
+/// The rows to choose from.
+struct ShownRows {
+    schema: SchemaRef,
+    /// The matrix that they are of; none for a long dataset.
+    matrix: Option<Matrix>,
+    /// Number of rows, if it is known without reading them.
+    count: Option<u64>,
+    batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
+}
+
+/// A matrix among those that are selected.
+struct Matrix {
+    name: String,
+    /// How many others are selected.
+    others: usize,
 }
 
 /// How rows are printed.
@@ -124,7 +135,8 @@ impl Show {
         let file = names_file(&self.dataset);
         let subject = match (&self.as_of, &file) {
             (None, Some(file)) if self.include.claims() == Claims::LeftOut && !self.history && self.add.is_empty() => {
-                self.file(file)?
+                let FileRows { schema, count, batches } = FileRows::open(file, self.selection())?;
+                ShownRows { schema, matrix: None, count, batches }
             }
             (_, Some(_)) => {
                 let hint = "name a definition, or leave out `--as-of`, `--history`, `--add` and `--include`";
@@ -154,12 +166,6 @@ impl Show {
         let rows = rows.map_err(Error::of_stream)?;
         let format = match self.format {
             ShowFormat::Table => {
-                let chosen_by = match &matrix {
-                    Some(_) if self.wanted.tickers.is_empty() => ColumnOption::Ticker,
-                    None if self.columns.is_empty() => ColumnOption::Columns,
-                    _ => ColumnOption::Given,
-                };
-                let matrix = matrix.map_or_else(String::new, |matrix| matrix.line());
                 let all = match count {
                     Some(count) => count,
                     None => {
@@ -169,13 +175,7 @@ impl Show {
                         seen
                     }
                 };
-                let shown = rows.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
-                let part = match shown == all || shown == 0 {
-                    true => String::new(),
-                    false => format!("{} of {}\n", group_digits(shown), count_of(all, "row", "rows")),
-                };
-                let others = file.map_or_else(String::new, |file| others(&file));
-                return say(&(table(&schema, &rows, chosen_by)? + &part + &matrix + &others));
+                return self.print_table(&schema, &rows, matrix, all);
             }
             ShowFormat::Csv => RowFormat::Csv(Coding::Plain),
             ShowFormat::Json => RowFormat::Json,
@@ -195,6 +195,87 @@ impl Show {
         Ok(out.finish()?)
     }
 
+    /// Prints rows as a table, with which part of all that is, and which matrix.
+    fn print_table(&self, schema: &Schema, rows: &[RecordBatch], matrix: Option<Matrix>, all: u64) -> Result<()> {
+        let chosen_by = match &matrix {
+            Some(_) if self.wanted.tickers.is_empty() => ColumnOption::Ticker,
+            None if self.columns.is_empty() => ColumnOption::Columns,
+            _ => ColumnOption::Given,
+        };
+        let mut text = table(schema, rows, chosen_by)?;
+        let shown = rows.iter().map(RecordBatch::num_rows).sum::<usize>() as u64;
+        if shown != all && shown != 0 {
+            text += &format!("{} of {}\n", group_digits(shown), count_of(all, "row", "rows"));
+        }
+        match matrix {
+            None => {}
+            Some(Matrix { name, others: 0 }) => text += &format!("`{name}`\n"),
+            Some(Matrix { name, others }) => {
+                let which = format!("`{name}`, the first of {} matrices", others + 1);
+                text += &format!("{which}; `--period`, `--regime` and `--columns` choose another\n");
+            }
+        }
+        say(&(text + &names_file(&self.dataset).map_or_else(String::new, |file| others(&file))))
+    }
+
+    /// A published version.
+    fn published_version(&self, project: &Project) -> Result<ShownRows> {
+        let folders = self.folders.of_project(project);
+        self.store.fetch_version(&self.dataset, &folders, project)?;
+        match Published::find(&folders.data.join("datasets"), &self.dataset)?.select(self.selection())? {
+            Published::Long(dataset) => {
+                let rows = self.last().map(|rows| dataset.ending(rows));
+                ShownRows::new(rows.as_ref().unwrap_or(&dataset), None)
+            }
+            Published::Wide(matrices) => {
+                let (matrix, dataset) = first(matrices)?;
+                ShownRows::new(&dataset, Some(matrix))
+            }
+        }
+    }
+
+    /// A dataset that is built in memory, as it was known, or the history of its values.
+    fn rebuild(&self, as_of: Option<&AsOf>, name: &str, project: &Project) -> Result<ShownRows> {
+        let (folders, claims) = (self.folders.of_project(project), self.include.claims());
+        let Past { plan, as_of, version, .. } = self.store.past(Some(name), as_of, claims, &folders, project)?;
+        self.store.fetch(Some(&plan), &folders, &[FetchItem::Runs(as_of)])?;
+        let ad_hoc = AdHoc { as_of, version, claims, ..AdHoc::default() };
+        if self.history {
+            let values = Dataset::history(&plan, &folders.archive, &ad_hoc)?;
+            return ShownRows::new(&values.select(self.selection())?, None);
+        }
+        let names = plan.dataset.written.names();
+        // The columns that become matrices.
+        let values: Option<Vec<String>> = match &plan.dataset.shape {
+            Shape::Long => None,
+            Shape::Wide(_) if !self.columns.is_empty() => Some(self.columns.clone()),
+            Shape::Wide(values) => Some(values.iter().map(|value| names.of(value).to_owned()).collect()),
+        };
+        let ad_hoc = AdHoc { add: self.add.clone(), ..ad_hoc };
+        let dataset = Dataset::from_archive(plan, &folders.archive, &ad_hoc)?;
+        let Some(values) = values else { return ShownRows::new(&dataset.select(self.selection())?, None) };
+        let rows = dataset.select(Selection { columns: None, ..self.selection() })?;
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
+        let (matrix, rows) = first(rows.matrices(&values, Column::Date)?)?;
+        Ok(ShownRows {
+            schema: rows.schema(),
+            matrix: Some(matrix),
+            count: None,
+            batches: Box::new([Ok(rows)].into_iter()),
+        })
+    }
+
+    /// A published version, built again with further columns.
+    fn with_added(&self, project: &Project) -> Result<ShownRows> {
+        let folders = self.folders.of_project(project);
+        self.store.fetch_version(&self.dataset, &folders, project)?;
+        let version = PublishedReader::find(&folders.data.join("datasets"), &self.dataset)?;
+        let reference = version.name();
+        let (name, id) = reference.split_once('/').unwrap_or((&reference, ""));
+        let id = id.rsplit('/').next().unwrap_or(id);
+        self.rebuild(Some(&AsOf::Named(id.to_owned())), name, project)
+    }
+
     /// How many of the last rows to print, if not others: of a dataset in the usual order, the newest of its last ticker.
     fn last(&self) -> Option<usize> {
         let is_chosen = self.head.is_some() || self.sample.is_some() || self.history;
@@ -212,6 +293,26 @@ impl Show {
             ..selection
         }
     }
+}
+
+impl ShownRows {
+    fn new(dataset: &Dataset, matrix: Option<Matrix>) -> Result<Self> {
+        Ok(Self {
+            schema: dataset.schema(),
+            matrix,
+            count: dataset.known_count(),
+            batches: Box::new(dataset.batches()?),
+        })
+    }
+}
+
+/// The first of some matrices, by name.
+fn first<T>(matrices: impl IntoIterator<Item = (String, T), IntoIter: ExactSizeIterator>) -> Result<(Matrix, T)> {
+    let mut matrices = matrices.into_iter();
+    let Some((name, first)) = matrices.next() else {
+        return Err(usage("no matrix is selected", "choose another period, regime or range of dates"));
+    };
+    Ok((Matrix { name, others: matrices.len() }, first))
 }
 
 /// What else opens a file. DuckDB reads no Arrow, and Tabiew nothing compressed.
@@ -235,19 +336,79 @@ pub(super) fn first_rows(dataset: &Dataset) -> Result<String> {
     Ok(table(&dataset.schema(), &rows, ColumnOption::Columns)?)
 }
 
-/// An answer as a table: all of it, if it is not long.
-#[cfg(feature = "query")]
-pub(super) fn answer_table(rows: &RecordBatch) -> Result<String> {
-    const MOST: usize = 100;
-    let (shown, all) = (rows.slice(0, rows.num_rows().min(MOST)), rows.num_rows());
-    let mut text = table(&rows.schema(), &[shown], ColumnOption::Given)?;
-    if all > MOST {
-        text += &format!("{MOST} of {}; `--output FILE` writes them\n", count_of(all as u64, "row", "rows"));
-    }
-    Ok(text)
-}
-
 /// A number of rows.
 fn rows(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "use a whole number of rows, such as `20`".to_owned())
+}
+
+/// The first rows; reading stops after them.
+fn head(
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+    count: usize,
+) -> Result<Vec<RecordBatch>, ArrowError> {
+    let (mut rows, mut missing) = (Vec::new(), count);
+    for batch in batches {
+        let batch = batch?;
+        let taken = batch.slice(0, missing.min(batch.num_rows()));
+        missing -= taken.num_rows();
+        rows.push(taken);
+        if missing == 0 {
+            break;
+        }
+    }
+    Ok(rows)
+}
+
+/// The last rows.
+fn tail(
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+    count: usize,
+) -> Result<Vec<RecordBatch>, ArrowError> {
+    let (mut rows, mut held) = (VecDeque::new(), 0);
+    for batch in batches {
+        let batch = batch?;
+        held += batch.num_rows();
+        rows.push_back(batch);
+        while rows.front().is_some_and(|first| held - first.num_rows() >= count) {
+            held -= rows.pop_front().map_or(0, |first: RecordBatch| first.num_rows());
+        }
+    }
+    if let Some(first) = rows.front_mut() {
+        let surplus = held.saturating_sub(count);
+        *first = first.slice(surplus, first.num_rows() - surplus);
+    }
+    Ok(rows.into())
+}
+
+/// A uniform random sample of the rows, in order; the same for the same dataset.
+fn sample(
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+    count: usize,
+) -> Result<Vec<RecordBatch>, ArrowError> {
+    let mut sampled: Vec<(usize, RecordBatch)> = Vec::new();
+    let random = Draw::from_seed(0);
+    let mut seen = 0;
+    for batch in batches {
+        let batch = batch?;
+        for row in 0..batch.num_rows() {
+            let index = if sampled.len() < count { sampled.len() } else { place_below(random, seen + row) };
+            if index >= count {
+                continue;
+            }
+            // A copy, or the whole batch would be held.
+            let copied = (seen + row, concat_batches(batch.schema_ref(), [&batch.slice(row, 1)])?);
+            match sampled.get_mut(index) {
+                Some(taken) => *taken = copied,
+                None => sampled.push(copied),
+            }
+        }
+        seen += batch.num_rows();
+    }
+    sampled.sort_unstable_by_key(|(index, _)| *index);
+    Ok(sampled.into_iter().map(|(_, row)| row).collect())
+}
+
+/// A random index among the rows up to one, and that one.
+fn place_below(random: Draw, row: usize) -> usize {
+    random.at(row as u64).below(u32::try_from(row + 1).unwrap_or(u32::MAX)) as usize
 }

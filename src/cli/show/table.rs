@@ -3,16 +3,15 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::cli::talk::{columns, padding};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
 use bellwether::text::escape::escape;
+use bellwether::text::human::count_of;
 use chrono::NaiveTime;
-
-use crate::cli::aligned::padding;
-use crate::cli::wrap::columns;
 
 /// The characters of a long text that are printed, if there is no room for more.
 const LONGEST: usize = 40;
@@ -80,6 +79,21 @@ pub(in crate::cli) fn table(schema: &Schema, rows: &[RecordBatch], chosen_by: Co
         let _ = writeln!(text, "the first {} of {all} columns; {option}", shown.len());
     }
     Ok(text)
+}
+
+/// The most rows of a table that is not only for looking at some of them.
+pub(in crate::cli) const MAX_ROWS: usize = 100;
+
+/// The first rows of an answer as a table, and how to get all of them if there are more.
+pub(in crate::cli) fn first_rows_of(
+    schema: &Schema,
+    first: &[RecordBatch],
+    all: usize,
+    chosen_by: ColumnOption,
+) -> Result<String> {
+    let text = table(schema, first, chosen_by)?;
+    let more = format!("{MAX_ROWS} of {}; `--output FILE` writes them\n", count_of(all as u64, "row", "rows"));
+    Ok(if all > MAX_ROWS { text + &more } else { text })
 }
 
 /// A column as text, below its name.

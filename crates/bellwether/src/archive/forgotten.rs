@@ -6,16 +6,15 @@
 //! they arrive.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::sealed::catalog::Archive;
 use super::sealed::seal::{NO_DIGEST, SEAL, Seal, read_bounded};
-use super::sealing::SealingLock;
+use super::unfinished::SealingLock;
 use super::upkeep::HiddenFolder;
 use crate::archive::{some_names, unknown_run};
 use crate::disk::digest;

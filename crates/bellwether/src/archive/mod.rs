@@ -97,18 +97,14 @@
 //! layout if its null says nothing (*optional*): readers fill in null where an earlier run lacks it.
 
 mod answers;
-mod as_before;
 pub(crate) mod coverage;
-mod edge;
 mod error;
 pub(crate) mod fold;
 mod forgotten;
 mod import;
 mod lineage;
 mod listing;
-mod scope;
 mod sealed;
-mod sealing;
 mod services;
 mod settle;
 mod tickers;
@@ -133,36 +129,33 @@ pub use upkeep::Removal;
 
 // For tests and benchmarks, and no part of the interface.
 #[doc(hidden)]
-pub use scope::Scope;
-#[doc(hidden)]
 pub use unfinished::{NewRun, Unfinished};
 #[doc(hidden)]
 pub use upkeep::open_merged;
 #[doc(hidden)]
-pub use view::View;
+pub use view::{Scope, View};
 
-pub(crate) use answers::AnswerRecord;
-pub(crate) use answers::Draft;
+pub(crate) use answers::{AnswerRecord, Draft};
 pub(crate) use coverage::Coverage;
 pub(crate) use error::{
     lost_runs, merge_failed, no_archive, no_data, no_runs, some_names, too_early, unknown_run, unwatched,
 };
-pub(crate) use fold::groups::Groups;
 pub(crate) use fold::histories::{Histories, History, StoredObservations};
+pub(crate) use fold::merged::Groups;
 pub(crate) use forgotten::forget;
 pub(crate) use lineage::contradictions;
-pub(crate) use scope::watches;
-pub(crate) use sealed::answers::{ANSWERS, SeriesAnswer};
-pub(crate) use sealed::listings::LISTINGS;
+pub(crate) use sealed::answers::{ANSWERS, LISTINGS, SeriesAnswer};
 pub(crate) use sealed::seal::SEAL;
-pub(crate) use sealing::{SEALING_LOCK, wait_for_seal};
 pub(crate) use tickers::SeriesReader;
-pub(crate) use unfinished::{SKEW, SealedAs, abandoned_runs, remove_abandoned, unfinished_runs};
+pub(crate) use unfinished::{
+    SEALING_LOCK, SKEW, SealedAs, abandoned_runs, remove_abandoned, unfinished_runs, wait_for_seal,
+};
 #[cfg(feature = "harness")]
 pub(crate) use upkeep::pack_most;
 pub(crate) use upkeep::{
     HiddenFolder, Inspected, Pruning, check_contained, copy, difference, missing_folders, open_merged_with, prune,
     verify_rows, with_source,
 };
+pub(crate) use view::watches;
 
 pub(crate) const FOLDER_OF_UNFINISHED: &str = ".partial";

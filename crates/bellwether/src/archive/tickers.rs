@@ -15,12 +15,11 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::coverage::Coverage;
 use super::fold::cells::Revision;
 use super::fold::histories::EVER;
-use super::fold::row_ranges::RowRanges;
+use super::fold::order::RowRanges;
 use super::sealed::answers::SeriesAnswer;
-use super::sealed::file_rows::RowGroups;
-use super::sealed::folder::Folder;
-use super::sealed::horizon::CountedShare;
-use super::sealed::keys;
+use super::sealed::folder::{Folder, RowGroups};
+use super::sealed::rows;
+use super::sealed::sealed_run::CountedShare;
 use super::view::View;
 use crate::archive::merge_failed;
 use crate::error::Result;
@@ -131,7 +130,7 @@ impl SeriesReader {
             return Ok(Vec::new());
         }
         let known = view.fold(self.table, &batches)?.known_rows(EVER, Revision::OfValue, Vintage::Latest)?;
-        let ranges = keys::ranges(self.table, &known).map_err(merge_failed)?;
+        let ranges = rows::ranges(self.table, &known).map_err(merge_failed)?;
         Ok(ranges.into_iter().map(|(key, range)| (key, known.slice(range.start, range.len()))).collect())
     }
 
@@ -198,7 +197,7 @@ impl SeriesFile {
             return Ok(Arc::clone(known));
         }
         let keys = self.rows.keys(group, table.key_columns())?;
-        let places = Arc::new(keys::ranges(table, &keys).map_err(|reason| self.rows.damage(reason))?);
+        let places = Arc::new(rows::ranges(table, &keys).map_err(|reason| self.rows.damage(reason))?);
         self.groups.lock().unwrap_or_else(PoisonError::into_inner).insert(group, Arc::clone(&places));
         Ok(places)
     }

@@ -1,32 +1,36 @@
 //! A run that is in progress, or was interrupted.
+//!
+//! One run is sealed at a time, so that a run counts from one instant on for everybody.
+//!
+//! A run is sealed as of an instant that is taken before its rows are written, and appears a little later. Until then, a
+//! reader that asks for that instant or a later one would miss it. So the writer holds a system lock from before the
+//! instant until the run has appeared, and such a reader waits for it. Readers of the latest state do not: they read as
+//! of the latest seal.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::FOLDER_OF_UNFINISHED;
-use super::answers::Draft;
 use super::answers::answer_files::AnswerFiles;
-use super::answers::{Answer, AnswerRecord};
-use super::as_before::{KnownAnswer, known_answers};
+use super::answers::{Answer, AnswerRecord, Draft, KnownAnswer, known_answers};
 use super::sealed::catalog::Archive;
 use super::sealed::folder::Folder;
 use super::sealed::seal::{Claim, LAYOUT, RunOrigin};
 use super::sealed::sealed_run::SealedRun;
-use super::sealing::SealingLock;
 use super::settle::{self, Settled, Settling};
-use super::upkeep;
-use crate::disk::digest;
+use super::{FOLDER_OF_UNFINISHED, upkeep};
 use crate::disk::file::{self, FileError};
-use crate::disk::links;
+use crate::disk::lock::{self, Locked};
 use crate::disk::names::is_unique;
-use crate::disk::remove;
+use crate::disk::{digest, links, remove};
 use crate::error::Result;
 use crate::plan::ServiceIdentity;
 use crate::process::cancel::{self, CancellationToken};
@@ -552,4 +556,53 @@ pub(crate) fn unfinished_runs(archive: &Path) -> Result<Vec<UnfinishedRun>> {
         Some(UnfinishedRun { run, service: service.name, definition, answers: answer_count(&path) })
     };
     Ok(file::entries(&archive.join(FOLDER_OF_UNFINISHED))?.into_iter().filter_map(of_folder).collect())
+}
+
+/// The file of the lock. No definition has such a name.
+pub(crate) const SEALING_LOCK: &str = ".seal";
+
+/// How often a held lock is tried.
+const TRY_EVERY: Duration = Duration::from_millis(10);
+
+/// The right to seal a run, while the value lives.
+pub(super) struct SealingLock {
+    _file: Locked,
+}
+
+impl SealingLock {
+    /// Waits for the right to seal a run.
+    pub(super) fn take(archive: &Path, stop: &CancellationToken) -> Result<Self> {
+        let folder = archive.join(lock::FOLDER);
+        links::folder(&folder)?;
+        let path = folder.join(SEALING_LOCK);
+        let file = links::rewrite(&path)?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _file: Locked::new(file) }),
+                // Some file systems have no locks: histories that meet are merged.
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                    return Ok(Self { _file: Locked::new(file) });
+                }
+                Err(TryLockError::Error(error)) => return Err(FileError::write(&path)(error)),
+                Err(TryLockError::WouldBlock) => wait(stop)?,
+            }
+        }
+    }
+}
+
+/// Waits until no run is being sealed. Nothing is written: an archive without the lock has no writer.
+pub(crate) fn wait_for_seal(archive: &Path, stop: &CancellationToken) -> Result<()> {
+    let path: PathBuf = archive.join(lock::FOLDER).join(SEALING_LOCK);
+    let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+    let Some(file) = is_file.then(|| links::open(&path).ok()).flatten() else { return Ok(()) };
+    while matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        wait(stop)?;
+    }
+    Ok(())
+}
+
+fn wait(stop: &CancellationToken) -> Result<()> {
+    cancel::check(stop)?;
+    thread::sleep(TRY_EVERY);
+    Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use super::sealed::listings::{Listing, Listings, read};
+use super::sealed::answers::{Listing, Listings, read_listings};
 use super::sealed::sealed_run::{AnsweredRequest, REQUESTS, RowsByRun, SealedRun, answered_requests};
 use super::{Scope, View, watches};
 use crate::disk::file::FileError;
@@ -147,7 +147,7 @@ impl View {
 
     /// When the vendor told of each series that a scope asks for, whichever definition asked.
     fn series_watches(&self, scope: &Scope) -> Result<Vec<(SeriesKey, SeriesWatch)>> {
-        let mut listings = read(self.archive().read())?;
+        let mut listings = read_listings(self.archive().read())?;
         listings.retain(|listing| self.counts(listing.sealed_at) && watches(scope.source, listing.source));
         let is_own = |listing: &Listing| scope.requests.contains(&*listing.request);
         let series = listings.chunk_by(|one, next| one.key == next.key);

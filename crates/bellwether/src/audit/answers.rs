@@ -131,8 +131,13 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
         let run = index_of[run.name()];
         let answer = RequestAnswer { run, endpoint, observed_at, rows, rejects, listed: 0, unknown_fields };
         match requests.get_mut(request) {
-            Some(answers) => answers.add(answer),
-            None => drop(requests.insert(request.to_owned(), LatestAnswers(vec![answer]))),
+            Some(answers) => {
+                // Answers of concurrent runs may come in any order.
+                let later = answers.partition_point(|known| known.observed_at > answer.observed_at);
+                answers.insert(later, answer);
+                answers.truncate(2);
+            }
+            None => drop(requests.insert(request.to_owned(), vec![answer])),
         }
     })?;
     if let Some(newest) = found.runs.last() {
@@ -147,7 +152,7 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
 }
 
 /// The latest answer to a request, and the one before it, if there is one.
-struct LatestAnswers(Vec<RequestAnswer>);
+type LatestAnswers = Vec<RequestAnswer>;
 
 /// What was rejected in an answer.
 struct RequestAnswer {
@@ -168,19 +173,10 @@ impl RequestAnswer {
     }
 }
 
-impl LatestAnswers {
-    /// Adds an answer. Answers of concurrent runs may come in any order.
-    fn add(&mut self, answer: RequestAnswer) {
-        let later = self.0.partition_point(|known| known.observed_at > answer.observed_at);
-        self.0.insert(later, answer);
-        self.0.truncate(2);
-    }
-}
-
 /// A length at which lists of articles seem to be cut off. With fewer than three tickers, or less than a tenth of them, lists
 /// may have the same length by chance.
 fn cut_off(requests: &HashMap<String, LatestAnswers>) -> Option<CutOff> {
-    let last = requests.values().map(|answers| &answers.0[0]);
+    let last = requests.values().map(|answers| &answers[0]);
     let of_news = last.filter(|answer| answer.endpoint == Endpoint::NewsArticles && answer.rows > 0);
     let lengths: Vec<u64> = of_news.map(|answer| answer.rows + answer.rejects).collect();
     let (articles, all) = (*lengths.iter().max()?, lengths.len());
@@ -193,7 +189,7 @@ fn unknown_fields(requests: &HashMap<String, LatestAnswers>) -> UnknownFields {
     let (mut fields, mut before) = (Vec::new(), BTreeSet::new());
     let mut is_first = true;
     // Sorted by request, so that the examples are deterministic.
-    for LatestAnswers(answers) in requests.iter().collect::<BTreeMap<_, _>>().into_values() {
+    for answers in requests.iter().collect::<BTreeMap<_, _>>().into_values() {
         answers[0].unknown_fields.iter().cloned().for_each(|field| field.add_to(&mut fields));
         for answer in &answers[1..] {
             is_first = false;
@@ -220,7 +216,7 @@ struct RejectTally {
 impl RejectTally {
     fn read(runs: &[&SealedRun], requests: &mut HashMap<String, LatestAnswers>) -> Result<Self> {
         let mut tally = Self::default();
-        let read: BTreeSet<usize> = requests.values().flat_map(|answers| &answers.0).map(|answer| answer.run).collect();
+        let read: BTreeSet<usize> = requests.values().flatten().map(|answer| answer.run).collect();
         for run in read.into_iter().filter(|&run| runs[run].has_rejects()) {
             for rows in runs[run].rejects()? {
                 tally.count(run, &rows?, requests);
@@ -234,8 +230,7 @@ impl RejectTally {
         let [request, ticker, reason, raw, pointer] = ["request", "ticker", "reason", "raw", "pointer"].map(text);
         for row in 0..rows.num_rows() {
             let (request, seen) = (request.value(row), instant_of(rows, row));
-            let Some(LatestAnswers(answers)) = requests.get_mut(request) else { continue };
-            let mut both = answers.iter_mut().enumerate();
+            let mut both = requests.get_mut(request).into_iter().flatten().enumerate();
             let Some((age, answer)) = both.find(|(_, answer)| answer.run == run && answer.observed_at == seen) else {
                 continue;
             };
@@ -275,7 +270,7 @@ impl RejectTally {
             }
         }
         let (mut records, mut unlisted, mut is_first) = (0, 0, true);
-        for LatestAnswers(answers) in requests.values() {
+        for answers in requests.values() {
             let (last, before) = (&answers[0], answers.get(1));
             is_first &= before.is_none();
             records += last.listed + last.unlisted_count();

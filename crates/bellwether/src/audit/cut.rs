@@ -12,8 +12,6 @@ use crate::plan::{Column, NaiveRule, TimeOfDay, Zone};
 use crate::tables::dates::{self, Date};
 use crate::tables::{Leniencies, Slab};
 
-const MICROS_PER_MINUTE: i64 = 60_000_000;
-
 /// The part of a dataset that is built and compared.
 #[derive(Clone, Copy, Default)]
 pub(super) struct DatasetPart {
@@ -103,31 +101,22 @@ impl DayBoundary {
 
     /// Whether a signal with this date was made before the day.
     fn is_before(&self, date: Date) -> bool {
-        match (date.offset_minutes, self.rule) {
-            (None, _) => date.micros < self.midnight,
-            (Some(offset), NaiveRule::Wall) => {
-                date.micros < self.instants.0 && face(date.micros, offset) < self.midnight
-            }
-            (Some(_), NaiveRule::Utc | NaiveRule::Zone(_)) => date.micros < self.instants.0,
-        }
+        self.is_beyond(date, self.instants.0, i64::lt)
     }
 
     /// Whether news with this date is of the day or later.
     fn is_after(&self, date: Date) -> bool {
-        match (date.offset_minutes, self.rule) {
-            (None, _) => date.micros >= self.midnight,
-            // Signals without an instant are compared by clock face.
-            (Some(offset), NaiveRule::Wall) => {
-                date.micros >= self.instants.1 && face(date.micros, offset) >= self.midnight
-            }
-            (Some(_), NaiveRule::Utc | NaiveRule::Zone(_)) => date.micros >= self.instants.1,
-        }
+        self.is_beyond(date, self.instants.1, i64::ge)
     }
-}
 
-/// The clock face of an instant at an offset.
-fn face(micros: i64, offset_minutes: i16) -> i64 {
-    micros + i64::from(offset_minutes) * MICROS_PER_MINUTE
+    /// Whether a date is on one side of an instant, and of midnight if it is compared by clock face: that is how signals
+    /// without an instant are.
+    fn is_beyond(&self, date: Date, instant: i64, is_beyond: fn(&i64, &i64) -> bool) -> bool {
+        let Some(offset) = date.offset_minutes else { return is_beyond(&date.micros, &self.midnight) };
+        let face = date.micros + i64::from(offset) * 60_000_000;
+        let is_beyond_midnight = !matches!(self.rule, NaiveRule::Wall) || is_beyond(&face, &self.midnight);
+        is_beyond(&date.micros, &instant) && is_beyond_midnight
+    }
 }
 
 /// Dates of signals or articles, as written.

@@ -187,12 +187,10 @@ impl Experiment<'_> {
                 let is_seen = |first: &i64| past.seal_time(*first) <= instant.timestamp_micros();
                 Ok(Slab { signals: filter(&slab.signals, first.iter().map(is_seen))?, ..slab })
             };
-            let published =
-                self.digest(&then, None, || then.slabs_of(series.clone(), self.scope, self.plan.vintage))?;
-            let rebuilt = self.digest(&now, None, || {
-                let slabs = now.slabs_of(series.clone(), self.scope, self.plan.vintage)?;
-                Ok(slabs.map(|slab| seen_by(slab?).map_err(join_failed)))
-            })?;
+            let slabs_of = |view: &View| view.slabs_of(series.clone(), self.scope, self.plan.vintage);
+            let published = self.digest(&then, None, || slabs_of(&then), |_| {})?;
+            let seen = || Ok(slabs_of(&now)?.map(|slab| seen_by(slab?).map_err(join_failed)));
+            let rebuilt = self.digest(&now, None, seen, |_| {})?;
             leak.add(format!("walk forward: as published at {instant}, and the same rows today"), published, rebuilt);
         }
         Ok(())
@@ -238,17 +236,12 @@ impl Experiment<'_> {
     /// The days of the dataset's rows, and their digest.
     fn days(&self, view: &View) -> Result<(Vec<NaiveDate>, RowsDigest)> {
         let mut days: BTreeSet<NaiveDate> = BTreeSet::new();
-        let mut digest = PartDigest::new(self.plan, None);
-        self.build(
-            view,
-            || self.of_part(view, DatasetPart::default()),
-            |rows| {
-                let micros = dates(rows).map(|(micros, _)| micros);
-                days.extend(micros.filter_map(|micros| Some(DateTime::from_timestamp_micros(micros)?.date_naive())));
-                digest.add(rows)
-            },
-        )?;
-        Ok((days.into_iter().collect(), digest.finish()))
+        let slabs = || self.of_part(view, DatasetPart::default());
+        let digest = self.digest(view, None, slabs, |rows| {
+            let micros = dates(rows).map(|(micros, _)| micros);
+            days.extend(micros.filter_map(|micros| Some(DateTime::from_timestamp_micros(micros)?.date_naive())));
+        })?;
+        Ok((days.into_iter().collect(), digest))
     }
 
     /// The last day whose news a signal of a day may use.
@@ -387,40 +380,33 @@ impl Experiment<'_> {
         Ok(self.slabs(view, self.scope)?.map(move |slab| part.cut(slab?).map_err(join_failed)))
     }
 
-    /// Builds a dataset from some slabs.
-    fn build<S: Iterator<Item = Result<Slab>>>(
-        &self,
-        view: &View,
-        slabs: impl FnOnce() -> Result<S> + Send,
-        mut deliver: impl FnMut(&Rows) -> Result<()>,
-    ) -> Result<()> {
-        let stop = view.archive().stop();
-        let names = SeriesNames::default();
-        let past = self.plan.needs_past().then(|| view.past(self.scope, self.plan)).transpose()?;
-        dataset::build(
-            DatasetInput { slabs, names, past, prices: None, stop },
-            self.plan,
-            self.scratch.join("sort"),
-            |rows| deliver(&rows),
-        )
-        .map(drop)
-    }
-
     /// Number and digest of a part's rows.
     fn rows(&self, view: &View, part: DatasetPart) -> Result<RowsDigest> {
-        self.digest(view, part.dated_before, || self.of_part(view, part))
+        self.digest(view, part.dated_before, || self.of_part(view, part), |_| {})
     }
 
-    /// Number and digest of the rows of some slabs, of those dated before a day.
+    /// Number and digest of the rows that are built of some slabs, of those dated before a day. All are looked at.
     fn digest<S: Iterator<Item = Result<Slab>>>(
         &self,
         view: &View,
         end: Option<NaiveDate>,
         slabs: impl FnOnce() -> Result<S> + Send,
+        mut look: impl FnMut(&Rows),
     ) -> Result<RowsDigest> {
-        let mut digest = PartDigest::new(self.plan, end);
-        self.build(view, slabs, |rows| digest.add(rows))?;
-        Ok(digest.finish())
+        let past = self.plan.needs_past().then(|| view.past(self.scope, self.plan)).transpose()?;
+        let stop = view.archive().stop();
+        let input = DatasetInput { slabs, names: SeriesNames::default(), past, prices: None, stop };
+        let (mut count, mut content) = (0, Content::new(&self.plan.schema));
+        dataset::build(input, self.plan, self.scratch.join("sort"), |rows| {
+            look(&rows);
+            let pieces = match end {
+                None => vec![rows],
+                Some(end) => before(&rows, midnight(end)),
+            };
+            count += pieces.iter().map(|rows| rows.num_rows() as u64).sum::<u64>();
+            content.update(&pieces).map_err(join_failed)
+        })?;
+        Ok((count, content.digest()))
     }
 }
 
@@ -443,32 +429,6 @@ impl Leak {
 
 /// Number and digest of some rows.
 type RowsDigest = (u64, Hash);
-
-/// The digest of rows before a day, in sequence.
-struct PartDigest {
-    before: Option<i64>,
-    count: u64,
-    content: Content,
-}
-
-impl PartDigest {
-    fn new(plan: &DatasetPlan, before: Option<NaiveDate>) -> Self {
-        Self { before: before.map(midnight), count: 0, content: Content::new(&plan.schema) }
-    }
-
-    fn add(&mut self, rows: &Rows) -> Result<()> {
-        let pieces = match self.before {
-            None => vec![rows.clone()],
-            Some(end) => before(rows, end),
-        };
-        self.count += pieces.iter().map(|rows| rows.num_rows() as u64).sum::<u64>();
-        self.content.update(&pieces).map_err(join_failed)
-    }
-
-    fn finish(self) -> RowsDigest {
-        (self.count, self.content.digest())
-    }
-}
 
 /// The rows dated before an instant: adjacent ones together.
 fn before(rows: &Rows, end: i64) -> Vec<Rows> {
@@ -503,7 +463,7 @@ fn cuts(days: &[NaiveDate]) -> Vec<NaiveDate> {
 /// Instants between runs.
 fn instants(archive: &Archive) -> Vec<DateTime<Utc>> {
     let sealed: Vec<_> = archive.runs().iter().map(|run| run.seal().sealed_at).collect();
-    let (_, earlier) = sealed.split_last().map_or((None, &[][..]), |(last, earlier)| (Some(last), earlier));
+    let earlier = sealed.split_last().map_or(&[][..], |(_, earlier)| earlier);
     let step = earlier.len().div_ceil(CUTS).max(1);
     earlier.iter().copied().step_by(step).collect()
 }

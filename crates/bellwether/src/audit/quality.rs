@@ -23,10 +23,9 @@ mod renames;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, Int32Type, Schema, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Int32Type, SchemaRef, TimestampMicrosecondType};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -34,14 +33,14 @@ pub use renames::Rename;
 
 use super::answers::{Answers, CutOff, RejectReason};
 use super::observed::ObservedColumns;
-use super::row_builder::{RowValue, RowWriter};
+use super::rows::RowValue::{Real, Text, Whole};
+use super::rows::{AuditColumn, RowWriter, always, optional, schema_of};
 use super::subject::Subject;
-use crate::archive::{History, Scope, StoredObservations, View};
+use crate::archive::{Histories, History, Scope, View};
 use crate::dataset::{self, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Ticker};
 use crate::plan::{DatasetPlan, Feature, RowKind};
-use crate::process::in_order::in_order;
 use crate::split_days::{SplitDays, TimesOfDay};
 use crate::tables::{Drift, SeriesKey, Table, date};
 use crate::time::MICROS_PER_DAY;
@@ -123,15 +122,8 @@ impl Window {
 
 impl TickerQuality {
     fn add(&mut self, other: Self) {
-        self.signals += other.signals;
-        self.due_days += other.due_days;
-        self.missing += other.missing;
-        self.gaps += other.gaps;
-        self.stale += other.stale;
+        add_fields!(self, other, signals, due_days, missing, gaps, stale, articles, duplicates, unusual);
         self.behind = self.behind.max(other.behind);
-        self.articles += other.articles;
-        self.duplicates += other.duplicates;
-        self.unusual += other.unusual;
         let present = self.due_days - self.missing;
         self.coverage = (self.due_days > 0).then(|| present as f64 / self.due_days as f64);
     }
@@ -147,7 +139,7 @@ pub(crate) fn quality(
 ) -> Result<Quality> {
     let (calendar, last_weeks) = &days_and_ends(subject)?;
     let (mut found, mut candidates) = (Quality::default(), Candidates::default());
-    let mut writer = RowWriter::new(&schema(), deliver);
+    let mut writer = RowWriter::new(schema(), deliver);
     let mut take = |piece: Piece| {
         found.series += piece.series;
         for (ticker, counted) in piece.tickers {
@@ -157,25 +149,21 @@ pub(crate) fn quality(
         candidates.extend(piece.candidates);
         piece.findings.iter().try_for_each(|finding| finding.write(&mut writer))
     };
-    let of_signals = |piece: StoredObservations| {
-        let histories = piece.histories()?;
-        let (observed, mut piece) = (ObservedColumns::new(&histories), Piece::default());
-        for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-            piece.signals(subject, history, &observed, calendar);
-            renames::look(last_weeks, subject, history, &observed, &mut piece.candidates);
-        }
-        Ok(piece)
-    };
-    in_order(|| subject.view.observations(Table::Signals), of_signals, &mut take)?;
-    let of_articles = |piece: StoredObservations| {
-        let histories = piece.histories()?;
-        let (observed, mut piece) = (ObservedColumns::new(&histories), Piece::default());
-        for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-            piece.articles(subject, history, &observed);
-        }
-        Ok(piece)
-    };
-    in_order(|| subject.view.observations(Table::Articles), of_articles, &mut take)?;
+    for table in [Table::Signals, Table::Articles] {
+        let look = |histories: &Histories, observed: &ObservedColumns<'_>| {
+            let mut piece = Piece::default();
+            for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
+                if table == Table::Articles {
+                    piece.articles(subject, history, observed);
+                    continue;
+                }
+                piece.signals(subject, history, observed, calendar);
+                renames::look(last_weeks, subject, history, observed, &mut piece.candidates);
+            }
+            Ok(piece)
+        };
+        subject.each_piece(|view| view.observations(table), look, &mut take)?;
+    }
     found.tickers.retain(|_, of| of.missing + of.stale + of.duplicates + of.unusual > 0);
     found.renames = renames::compare(&candidates, subject)?;
     (found.windows, found.split_days) = (rows.windows, rows.split_days);
@@ -190,26 +178,20 @@ pub(crate) fn quality(
 /// The days on which signals are due, and the tickers that have ended.
 fn days_and_ends(subject: &Subject) -> Result<(TradingDays, LastWeeks)> {
     let (mut presence, mut ends) = (Presence::default(), Ends::default());
-    let of_piece = |piece: StoredObservations| {
-        let histories = piece.histories()?;
-        let observed = ObservedColumns::new(&histories);
-        let (mut presence, mut ends) = (Presence::default(), Ends::default());
+    let of_piece = |histories: &Histories, observed: &ObservedColumns<'_>| {
+        let (mut days, mut ends) = (Vec::new(), Ends::default());
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
-            presence.add(&SeriesDays::new(subject, history, &observed));
-            renames::add_end(&mut ends, subject, history, &observed);
+            days.push(SeriesDays::new(subject, history, observed));
+            renames::add_end(&mut ends, subject, history, observed);
         }
-        Ok((presence, ends))
+        Ok((days, ends))
     };
-    let merge = |piece: (Presence, Ends)| {
-        presence.last = presence.last.max(piece.0.last);
-        for (day, counts) in piece.0.counts {
-            let all = presence.counts.entry(day).or_default();
-            (0..3).for_each(|index| all[index] += counts[index]);
-        }
+    let add = |piece: (Vec<SeriesDays>, Ends)| {
+        piece.0.iter().for_each(|days| presence.add(days));
         ends.extend(piece.1);
         Ok(())
     };
-    in_order(|| subject.view.observations(Table::Signals), of_piece, merge)?;
+    subject.each_piece(|view| view.observations(Table::Signals), of_piece, add)?;
     let (first, last) = (presence.counts.keys().next().copied(), presence.last);
     let mut calendar = presence.calendar();
     if let (Some(first), Some(last)) = (first, last)
@@ -243,7 +225,6 @@ impl Piece {
         if series.days.is_empty() {
             return;
         }
-        let key = || Some(history.key.clone());
         let mut counted = TickerQuality::default();
         for row in observed.known_rows(history) {
             let Some(date) = observed.written_date(row).filter(|_| subject.has_date(observed, row)) else { continue };
@@ -252,8 +233,8 @@ impl Piece {
             if value.is_some() {
                 counted.unusual += 1;
                 let source = observed.source(row).map(Endpoint::as_str);
-                let finding = Finding { key: key(), source, date: Some(date), value, ..Finding::new("unusual") };
-                self.findings.push(finding);
+                let (kind, key, date) = ("unusual", Some(history.key.clone()), Some(date));
+                self.findings.push(Finding { kind, key, source, date, value, ..Finding::default() });
             }
         }
         let DueDays { due, gaps, behind } = calendar.due(&series);
@@ -261,11 +242,11 @@ impl Piece {
         for gap in gaps {
             counted.gaps += 1;
             counted.missing += gap.days;
-            self.findings.push(Finding { key: key(), ..Finding::new("gap").over(gap) });
+            self.findings.push(Finding::over("gap", &history.key, gap));
         }
         if let Some(behind) = behind {
             (counted.stale, counted.behind) = (1, behind.days);
-            self.findings.push(Finding { key: key(), ..Finding::new("stale").over(behind) });
+            self.findings.push(Finding::over("stale", &history.key, behind));
         }
         self.series += 1;
         self.tickers.entry(history.key.ticker.clone()).or_default().add(counted);
@@ -281,10 +262,11 @@ impl Piece {
             let (date, [title, _]) = article(same[0]);
             counted.articles += same.len() as u64;
             let finding = |kind| Finding {
+                kind,
                 key: Some(history.key.clone()),
                 date: Some(date),
                 what: Some(title.to_owned()),
-                ..Finding::new(kind)
+                ..Finding::default()
             };
             if same.len() > 1 {
                 counted.duplicates += same.len() as u64 - 1;
@@ -304,27 +286,28 @@ impl Piece {
 impl Quality {
     /// Findings that are of no series, but for renames.
     fn whole_findings(&self) -> Vec<Finding> {
+        let none = Finding::default();
         let mut findings = Vec::new();
         for RejectReason { operation, reason, records, .. } in &self.reasons {
             let (source, count, what) = (Some(*operation), Some(*records), Some(reason.clone()));
-            findings.push(Finding { source, count, what, ..Finding::new("reject") });
+            findings.push(Finding { kind: "reject", source, count, what, ..none.clone() });
         }
         for Drift { endpoint, field, count, .. } in &self.unknown_fields {
             let (source, count, what) = (Some(endpoint.as_str()), Some(*count), Some(field.clone()));
-            findings.push(Finding { source, count, what, ..Finding::new("drift") });
+            findings.push(Finding { kind: "drift", source, count, what, ..none.clone() });
         }
         if let Some(SplitDays { tickers, times: [_, other], .. }) = &self.split_days {
             let (count, what) = (Some(*tickers), Some(format!("dated at {other}")));
-            findings.push(Finding { count, what, ..Finding::new("split_days") });
+            findings.push(Finding { kind: "split_days", count, what, ..none.clone() });
         }
         findings.extend(self.renames.iter().map(Rename::finding));
         if let Some(CutOff { articles, tickers, .. }) = self.cut_off {
             let (count, what) = (Some(tickers), Some(format!("lists of {articles} articles")));
-            findings.push(Finding { count, what, ..Finding::new("cut_off") });
+            findings.push(Finding { kind: "cut_off", count, what, ..none.clone() });
         }
         for window in &self.windows {
             let (count, value, what) = (Some(window.with_news), window.share(), Some(window.window.clone()));
-            findings.push(Finding { count, value, what, ..Finding::new("window") });
+            findings.push(Finding { kind: "window", count, value, what, ..none.clone() });
         }
         findings
     }
@@ -332,26 +315,32 @@ impl Quality {
 
 /// The columns of findings: kind, series, span, count, value and detail.
 pub fn schema() -> SchemaRef {
-    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-        let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
-        Arc::new(Schema::new(vec![
-            text("finding", false),
-            text("source", true),
-            text("ticker", true),
-            text("period", true),
-            text("regime", true),
-            Field::new("date", date(), true),
-            Field::new("until", date(), true),
-            Field::new("count", DataType::Int64, true),
-            Field::new("value", DataType::Float64, true),
-            text("what", true),
-        ]))
-    });
-    Arc::clone(&SCHEMA)
+    schema_of(columns())
+}
+
+pub(super) fn columns() -> Vec<AuditColumn> {
+    use DataType::{Float64, Int64, Utf8};
+    let kinds = "`gap`, `stale`, `duplicate`, `unusual`, `reject`, `drift` (an unknown field), `window`, `cut_off`, \
+                 `split_days` or `rename`";
+    let count = "how many: days, signals, articles, records, fields, tickers or shared dates, by `finding`";
+    let value = "the unusual confidence or score; of `window`, the share of signals with news among those of which it is \
+                 known; of `rename`, the share of the shared dates with the same signal";
+    vec![
+        always("finding", Utf8, kinds),
+        optional("source", Utf8, "the operation"),
+        optional("ticker", Utf8, ""),
+        optional("period", Utf8, ""),
+        optional("regime", Utf8, ""),
+        optional("date", date(), "the date, or the first of several"),
+        optional("until", date(), "the last date"),
+        optional("count", Int64, count),
+        optional("value", Float64, value),
+        optional("what", Utf8, "the reason, field, headline, window, length or successor"),
+    ]
 }
 
 /// A finding, by the columns of its row.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Finding {
     kind: &'static str,
     key: Option<SeriesKey>,
@@ -364,30 +353,27 @@ struct Finding {
 }
 
 impl Finding {
-    fn new(kind: &'static str) -> Self {
-        Self { kind, key: None, source: None, date: None, until: None, count: None, value: None, what: None }
+    /// Some days of a series.
+    fn over(kind: &'static str, key: &SeriesKey, range: DayRange) -> Self {
+        let [date, until] = [range.first, range.last].map(|day| Some(day * MICROS_PER_DAY));
+        Self { kind, key: Some(key.clone()), date, until, count: Some(range.days), ..Self::default() }
     }
 
     /// Writes it as a row.
     fn write(&self, rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>) -> Result<()> {
         let key = self.key.as_ref();
         rows.push(&[
-            RowValue::Text(Some(self.kind)),
-            RowValue::Text(self.source),
-            RowValue::Text(key.map(|key| key.ticker.as_str())),
-            RowValue::Text(key.and_then(|key| key.period).map(Period::as_str)),
-            RowValue::Text(key.and_then(|key| key.regime).map(Regime::as_str)),
-            RowValue::Moment(self.date),
-            RowValue::Moment(self.until),
-            RowValue::Count(self.count.map(|count| count as i64)),
-            RowValue::Real(self.value),
-            RowValue::Text(self.what.as_deref()),
+            ("finding", Text(Some(self.kind))),
+            ("source", Text(self.source)),
+            ("ticker", Text(key.map(|key| key.ticker.as_str()))),
+            ("period", Text(key.and_then(|key| key.period).map(Period::as_str))),
+            ("regime", Text(key.and_then(|key| key.regime).map(Regime::as_str))),
+            ("date", Whole(self.date)),
+            ("until", Whole(self.until)),
+            ("count", Whole(self.count.map(|count| count as i64))),
+            ("value", Real(self.value)),
+            ("what", Text(self.what.as_deref())),
         ])
-    }
-
-    fn over(self, range: DayRange) -> Self {
-        let micros = |day: Day| Some(day * MICROS_PER_DAY);
-        Self { date: micros(range.first), until: micros(range.last), count: Some(range.days), ..self }
     }
 }
 

@@ -20,16 +20,17 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{AddAssign, Range};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, Int32Array, RecordBatch, StringArray, UInt32Array, new_null_array};
 use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use super::observed::ObservedColumns;
+use super::rows::{AuditColumn, always, optional, schema_of};
 use super::subject::{Subject, day};
 use crate::archive::{Groups, Histories, History, StoredObservations, merge_failed};
 use crate::error::Result;
@@ -120,15 +121,19 @@ pub struct CellCounts {
 
 impl AddAssign for CellCounts {
     fn add_assign(&mut self, other: Self) {
-        self.known += other.known;
-        self.changed += other.changed;
-        self.added_late += other.added_late;
-        self.revised += other.revised;
-        self.withdrawn += other.withdrawn;
-        self.flipped += other.flipped;
-        self.known_before += other.known_before;
-        self.rewritten += other.rewritten;
-        self.moved += other.moved;
+        add_fields!(
+            self,
+            other,
+            known,
+            changed,
+            added_late,
+            revised,
+            withdrawn,
+            flipped,
+            known_before,
+            rewritten,
+            moved
+        );
         let share = |some: f64, all: u64| (all > 0).then(|| some / all as f64);
         self.rate = share(self.changed as f64, self.known);
         self.rewritten_share = share(self.rewritten as f64, self.known_before);
@@ -202,9 +207,9 @@ pub(crate) fn revisions(
     let counter = Counter { subject, from: from.map(|from| from.timestamp_micros()), until: until.timestamp_micros() };
     let [mut signals, mut articles] = [Rewrites::default(), Rewrites::default()];
     for (table, found) in [(Table::Signals, &mut signals), (Table::Articles, &mut articles)] {
-        in_order(
-            || subject.view.whole_observations(table),
-            |piece: StoredObservations| counter.count(&piece.histories()?),
+        subject.each_piece(
+            |view| view.whole_observations(table),
+            |histories, observed| counter.count(histories, observed),
             |(counted, rows)| {
                 for (key, rewrites) in counted {
                     found.add_series(&key, subject.sector(&key.ticker), rewrites);
@@ -218,32 +223,35 @@ pub(crate) fn revisions(
 
 /// The columns of changes, one row each.
 pub fn schema() -> SchemaRef {
-    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-        let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
-        let real = |name: &str| Field::new(name, DataType::Float64, true);
-        Arc::new(Schema::new(vec![
-            text("source", false),
-            text("ticker", false),
-            text("sector", true),
-            text("period", true),
-            text("regime", true),
-            Field::new("date", date(), false),
-            text("title", true),
-            text("link", true),
-            text("kind", false),
-            Field::new("age_days", DataType::Int32, false),
-            text("old_signal", true),
-            text("new_signal", true),
-            real("old_confidence"),
-            real("new_confidence"),
-            real("old_score"),
-            real("new_score"),
-            // When the old value was first seen, and when the new one (or its withdrawal) was.
-            Field::new("seen_before", instant(), true),
-            Field::new("observed_at", instant(), false),
-        ]))
-    });
-    Arc::clone(&SCHEMA)
+    schema_of(columns())
+}
+
+pub(super) fn columns() -> Vec<AuditColumn> {
+    use DataType::{Float64, Int32, Utf8};
+    vec![
+        always("source", Utf8, "the operation that returned the new value, or no longer the old one"),
+        always("ticker", Utf8, ""),
+        optional("sector", Utf8, ""),
+        optional("period", Utf8, ""),
+        optional("regime", Utf8, ""),
+        always("date", date(), "the date of the signal or article"),
+        optional("title", Utf8, ""),
+        optional("link", Utf8, ""),
+        always("kind", Utf8, "`added_late`, `revised` or `withdrawn`"),
+        always("age_days", Int32, "how old the date was when the change was observed"),
+        optional("old_signal", Utf8, "the direction before"),
+        optional("new_signal", Utf8, "the direction after"),
+        optional("old_confidence", Float64, "the confidence before"),
+        optional("new_confidence", Float64, "the confidence after"),
+        optional("old_score", Float64, "the score before"),
+        optional("new_score", Float64, "the score after"),
+        optional("seen_before", instant(), "when an answer had the old value for the first time"),
+        always(
+            "observed_at",
+            instant(),
+            "when an answer had the new value for the first time, or no longer the old one",
+        ),
+    ]
 }
 
 /// Changes as rows. Their columns are those of the table, of the row before and the row after.
@@ -346,19 +354,18 @@ struct Counter<'a> {
 
 impl Counter<'_> {
     /// Counts the changes of each series in scope, and makes rows of them, if there are any.
-    fn count(self, histories: &Histories) -> Result<Counted> {
-        let observed = ObservedColumns::new(histories);
+    fn count(self, histories: &Histories, observed: &ObservedColumns<'_>) -> Result<Counted> {
         let (mut counted, mut changes) = (Vec::new(), Vec::new());
         for (series, History { key, groups }) in histories.series.iter().enumerate() {
             if !self.subject.has(key) {
                 continue;
             }
-            let covered = CoveredDates::new(groups, &observed);
+            let covered = CoveredDates::new(groups, observed);
             let mut found = Rewrites::default();
             for rows in groups.cells() {
                 // A latest signal without a date has no past.
-                if observed.dates.is_valid(rows.start) && self.subject.has_date(&observed, rows.start) {
-                    self.count_cell(series, rows, &covered, &observed, (&mut found, &mut changes));
+                if observed.dates.is_valid(rows.start) && self.subject.has_date(observed, rows.start) {
+                    self.count_cell(series, rows, &covered, observed, (&mut found, &mut changes));
                 }
             }
             counted.push((key.clone(), found));
@@ -558,9 +565,10 @@ impl<'a> Counting<'a> {
     /// Counts the histories of a table.
     pub(crate) fn add_table(&mut self, table: Table) -> Result<()> {
         let view = &self.subject.view;
+        let histories = |piece: StoredObservations| piece.histories();
         in_order(
             || view.whole_observations(table),
-            |piece: StoredObservations| piece.histories(),
+            histories,
             |histories| {
                 self.add(&histories);
                 Ok(())

@@ -14,10 +14,9 @@
 //! another one since, so every disagreement includes when each value was seen.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Float64Type, SchemaRef};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -25,13 +24,13 @@ use serde::{Serialize, Serializer};
 pub use super::observed::Value;
 
 use super::observed::{ObservedColumns, column, instant_of};
-use super::row_builder::{RowValue, RowWriter};
+use super::rows::RowValue::{Real, Text, Whole};
+use super::rows::{AuditColumn, RowWriter, always, optional, schema_of};
 use super::subject::Subject;
-use crate::archive::{Histories, History, SeriesAnswer, StoredObservations};
+use crate::archive::{Histories, History, SeriesAnswer};
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Signal, Ticker};
 use crate::plan::Reference;
-use crate::process::in_order::in_order;
 use crate::tables::{Change, SeriesKey, Table, date, instant};
 use crate::time::MICROS_PER_DAY;
 
@@ -117,12 +116,8 @@ impl Comparison {
 /// Compares operations and delivers a row for each disagreement in the columns of [`schema`].
 pub(crate) fn sources(subject: &Subject, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
     let mut found = Sources::default();
-    let mut rows = RowWriter::new(&schema(), deliver);
-    let mut take = |piece: Sources| {
-        piece.first.iter().try_for_each(|cell| write(cell, &mut rows))?;
-        found.add(piece);
-        Ok(())
-    };
+    let mut rows = RowWriter::new(schema(), deliver);
+    let mut take = |cells: Vec<Comparison>| cells.into_iter().try_for_each(|cell| found.add(cell, &mut rows));
     compare_signals(subject, &mut take)?;
     compare_summaries(subject, &mut take)?;
     rows.flush()?;
@@ -132,57 +127,43 @@ pub(crate) fn sources(subject: &Subject, deliver: impl FnMut(&RecordBatch) -> Re
 /// The number of signals that operations give different values.
 pub(crate) fn contradictions(subject: &Subject) -> Result<u64> {
     let mut disagreements = 0;
-    compare_signals(subject, &mut |piece: Sources| {
-        disagreements += piece.disagreements;
+    compare_signals(subject, &mut |cells: Vec<Comparison>| {
+        disagreements += cells.iter().filter(|Comparison { sides: [one, other], .. }| one.value != other.value).count();
         Ok(())
     })?;
-    Ok(disagreements)
+    Ok(disagreements as u64)
 }
 
 impl Sources {
-    /// Counts a comparison, and keeps it if the values differ.
-    fn compare(&mut self, cell: Comparison) {
-        let [one, other] = cell.sides;
-        let differs = u64::from(one.value != other.value);
-        self.count(Pair { one: one.source, other: other.source, cells: 1, disagreements: differs });
+    /// Counts a comparison; if the values differ, writes it as a row, and keeps the first ones.
+    fn add(&mut self, cell: Comparison, rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>) -> Result<()> {
+        let [SourceValue { source: one, value, .. }, SourceValue { source: other, value: other_value, .. }] =
+            cell.sides;
+        let differs = u64::from(value != other_value);
+        self.cells += 1;
+        self.disagreements += differs;
+        let known = self.operations.binary_search_by_key(&(one, other), |pair| (pair.one, pair.other));
+        let index = known.unwrap_or_else(|index| {
+            self.operations.insert(index, Pair { one, other, cells: 0, disagreements: 0 });
+            index
+        });
+        self.operations[index].cells += 1;
+        self.operations[index].disagreements += differs;
         let ticker = self.tickers.entry(cell.ticker.clone()).or_default();
         *ticker = (ticker.0 + 1, ticker.1 + differs);
         if differs > 0 {
-            self.first.push(cell);
-        }
-    }
-
-    fn count(&mut self, counted: Pair) {
-        self.cells += counted.cells;
-        self.disagreements += counted.disagreements;
-        let order = |pair: &Pair| (pair.one, pair.other);
-        match self.operations.binary_search_by_key(&order(&counted), order) {
-            Ok(index) => {
-                self.operations[index].cells += counted.cells;
-                self.operations[index].disagreements += counted.disagreements;
+            write(&cell, rows)?;
+            if self.first.len() < 10 {
+                self.first.push(cell);
             }
-            Err(index) => self.operations.insert(index, counted),
         }
-    }
-
-    /// Adds what was found in some more cells, but for all disagreements after the first.
-    fn add(&mut self, more: Self) {
-        more.operations.into_iter().for_each(|pair| self.count(pair));
-        for (ticker, (cells, disagreements)) in more.tickers {
-            let known = self.tickers.entry(ticker).or_default();
-            *known = (known.0 + cells, known.1 + disagreements);
-        }
-        let room = 10 - self.first.len();
-        self.first.extend(more.first.into_iter().take(room));
+        Ok(())
     }
 }
 
-/// The last answer of each operation about a series of signals.
-type LastAnswers = BTreeMap<Endpoint, SeriesAnswer>;
-
-/// The last answers about each series of signals that several operations gave.
-fn last_answers(subject: &Subject) -> Result<HashMap<SeriesKey, LastAnswers>> {
-    let mut answers: HashMap<SeriesKey, LastAnswers> = HashMap::new();
+/// The last answer of each operation about each series of signals that several operations gave.
+fn last_answers(subject: &Subject) -> Result<HashMap<SeriesKey, BTreeMap<Endpoint, SeriesAnswer>>> {
+    let mut answers: HashMap<SeriesKey, BTreeMap<Endpoint, SeriesAnswer>> = HashMap::new();
     if subject.view.operations().len() < 2 {
         return Ok(answers);
     }
@@ -202,29 +183,27 @@ fn last_answers(subject: &Subject) -> Result<HashMap<SeriesKey, LastAnswers>> {
 }
 
 /// Compares signals, several pieces at once, and takes what was found in each, in order.
-fn compare_signals(subject: &Subject, take: &mut impl FnMut(Sources) -> Result<()>) -> Result<()> {
+fn compare_signals(subject: &Subject, take: &mut impl FnMut(Vec<Comparison>) -> Result<()>) -> Result<()> {
     let answers = last_answers(subject)?;
     if answers.is_empty() {
         return Ok(());
     }
-    let of_piece = |piece: StoredObservations| {
-        let histories = piece.histories()?;
-        let observed = ObservedColumns::new(&histories);
-        let mut found = Sources::default();
+    let compare = |histories: &Histories, observed: &ObservedColumns<'_>| {
+        let mut found = Vec::new();
         for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
             let of_series: Vec<&SeriesAnswer> =
-                answers.get(&history.key).into_iter().flatten().map(|it| it.1).collect();
+                answers.get(&history.key).into_iter().flat_map(BTreeMap::values).collect();
             for (index, one) in of_series.iter().enumerate() {
                 for other in &of_series[index + 1..] {
                     if is_of_older_model(one.source) == is_of_older_model(other.source) {
-                        compare_answers(subject, history, [one, other], &observed, &mut found);
+                        compare_answers(subject, history, [one, other], observed, &mut found);
                     }
                 }
             }
         }
         Ok(found)
     };
-    in_order(|| subject.view.observations(Table::Signals), of_piece, take)
+    subject.each_piece(|view| view.observations(Table::Signals), compare, take)
 }
 
 fn is_of_older_model(source: Endpoint) -> bool {
@@ -238,7 +217,7 @@ fn compare_answers(
     history: &History,
     answers: [&SeriesAnswer; 2],
     observed: &ObservedColumns<'_>,
-    found: &mut Sources,
+    found: &mut Vec<Comparison>,
 ) {
     let is_by_day = answers.iter().any(|answer| answer.source.is_latest());
     let [ones, others] = answers.map(|answer| {
@@ -266,13 +245,13 @@ fn compare_answers(
         };
         let SeriesKey { ticker, period, regime, .. } = history.key.clone();
         let sides = [side(answers[0], row), side(answers[1], other)];
-        found.compare(Comparison { ticker, period, regime, date, article: None, sides });
+        found.push(Comparison { ticker, period, regime, date, article: None, sides });
     }
 }
 
 /// Compares every article that a summary refers to with the listed one. Summaries are held in memory, a few rows per
 /// ticker; articles are not.
-fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Sources) -> Result<()>) -> Result<()> {
+fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Vec<Comparison>) -> Result<()>) -> Result<()> {
     let mut references: HashMap<Ticker, Vec<(Reference, String, SourceValue)>> = HashMap::new();
     for piece in subject.view.observations(Table::Summaries)? {
         let histories = piece?.histories()?;
@@ -287,10 +266,8 @@ fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Sources) -> Result
     if references.is_empty() {
         return Ok(());
     }
-    let of_piece = |piece: StoredObservations| {
-        let histories = piece.histories()?;
-        let observed = ObservedColumns::new(&histories);
-        let mut found = Sources::default();
+    let compare = |histories: &Histories, observed: &ObservedColumns<'_>| {
+        let mut found = Vec::new();
         for history in &histories.series {
             for (reference, link, summary) in references.get(&history.key.ticker).into_iter().flatten() {
                 let links = observed.texts.expect("these are articles")[1];
@@ -300,7 +277,7 @@ fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Sources) -> Result
                 let Some(row) = agrees.or_else(|| listed().last()) else { continue };
                 let source = Endpoint::NewsArticles;
                 let listed = SourceValue { source, value: observed.value(row), observed_at: observed.instant(row) };
-                found.compare(Comparison {
+                found.push(Comparison {
                     ticker: history.key.ticker.clone(),
                     period: None,
                     regime: None,
@@ -312,7 +289,7 @@ fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Sources) -> Result
         }
         Ok(found)
     };
-    in_order(|| subject.view.whole_observations(Table::Articles), of_piece, take)
+    subject.each_piece(|view| view.whole_observations(Table::Articles), compare, take)
 }
 
 /// The articles that a summary refers to, with their links and scores.
@@ -333,47 +310,53 @@ fn references_of(histories: &Histories, row: usize) -> Vec<(Reference, String, S
 
 /// The columns of disagreements: the cell, and the value in each of two operations.
 pub fn schema() -> SchemaRef {
-    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-        let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
-        let mut fields = vec![
-            text("ticker", false),
-            text("period", true),
-            text("regime", true),
-            // As written.
-            Field::new("date", date(), false),
-            text("about", false),
-            text("link", true),
-        ];
-        for side in ["", "other_"] {
-            fields.push(text(&format!("{side}source"), false));
-            fields.push(text(&format!("{side}signal"), true));
-            fields.push(Field::new(format!("{side}confidence"), DataType::Float64, true));
-            fields.push(Field::new(format!("{side}score"), DataType::Float64, true));
-            fields.push(Field::new(format!("{side}observed_at"), instant(), false));
-        }
-        Arc::new(Schema::new(fields))
-    });
-    Arc::clone(&SCHEMA)
+    schema_of(columns())
+}
+
+pub(super) fn columns() -> Vec<AuditColumn> {
+    use DataType::{Float64, Utf8};
+    let observed = "when what one operation says was said for the first time, by whichever operation";
+    vec![
+        always("ticker", Utf8, ""),
+        optional("period", Utf8, ""),
+        optional("regime", Utf8, ""),
+        always("date", date(), "the date, as written in the answer"),
+        always("about", Utf8, "`signal`, or the article of a summary: `low_article`, `high_article` or `avg_article`"),
+        optional("link", Utf8, ""),
+        always("source", Utf8, "one operation"),
+        optional("signal", Utf8, "the direction that one operation said last"),
+        optional("confidence", Float64, "the confidence that one operation said last"),
+        optional("score", Float64, "the score that one operation said last"),
+        always("observed_at", instant(), observed),
+        always("other_source", Utf8, ""),
+        optional("other_signal", Utf8, ""),
+        optional("other_confidence", Float64, ""),
+        optional("other_score", Float64, ""),
+        always("other_observed_at", instant(), ""),
+    ]
 }
 
 /// Writes a disagreement as a row.
 fn write(cell: &Comparison, rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>) -> Result<()> {
-    let mut row = vec![
-        RowValue::Text(Some(cell.ticker.as_str())),
-        RowValue::Text(cell.period.map(Period::as_str)),
-        RowValue::Text(cell.regime.map(Regime::as_str)),
-        RowValue::Moment(Some(cell.date)),
-        RowValue::Text(Some(cell.about())),
-        RowValue::Text(cell.article.as_ref().map(|(_, link)| link.as_str())),
-    ];
-    for SourceValue { source, value, observed_at } in &cell.sides {
-        row.extend([
-            RowValue::Text(Some(source.as_str())),
-            RowValue::Text(value.signal.map(Signal::as_str)),
-            RowValue::Real(value.number.filter(|_| cell.article.is_none())),
-            RowValue::Real(value.number.filter(|_| cell.article.is_some())),
-            RowValue::Moment(Some(observed_at.timestamp_micros())),
-        ]);
-    }
-    rows.push(&row)
+    let [one, other] = &cell.sides;
+    let confidence = |side: &SourceValue| Real(side.value.number.filter(|_| cell.article.is_none()));
+    let score = |side: &SourceValue| Real(side.value.number.filter(|_| cell.article.is_some()));
+    rows.push(&[
+        ("ticker", Text(Some(cell.ticker.as_str()))),
+        ("period", Text(cell.period.map(Period::as_str))),
+        ("regime", Text(cell.regime.map(Regime::as_str))),
+        ("date", Whole(Some(cell.date))),
+        ("about", Text(Some(cell.about()))),
+        ("link", Text(cell.article.as_ref().map(|(_, link)| link.as_str()))),
+        ("source", Text(Some(one.source.as_str()))),
+        ("signal", Text(one.value.signal.map(Signal::as_str))),
+        ("confidence", confidence(one)),
+        ("score", score(one)),
+        ("observed_at", Whole(Some(one.observed_at.timestamp_micros()))),
+        ("other_source", Text(Some(other.source.as_str()))),
+        ("other_signal", Text(other.value.signal.map(Signal::as_str))),
+        ("other_confidence", confidence(other)),
+        ("other_score", score(other)),
+        ("other_observed_at", Whole(Some(other.observed_at.timestamp_micros()))),
+    ])
 }

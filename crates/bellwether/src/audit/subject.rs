@@ -5,11 +5,12 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
 use super::observed::ObservedColumns;
-use crate::archive::{Scope, View};
+use crate::archive::{Histories, Scope, StoredObservations, View};
 use crate::error::Result;
 use crate::identity::Identity;
 use crate::interface::{Period, Regime, Sector, Ticker};
 use crate::plan::{DatasetPlan, NaiveRule};
+use crate::process::in_order::in_order;
 use crate::sessions::Sessions;
 use crate::tables::{SeriesKey, Table};
 
@@ -68,6 +69,20 @@ impl Subject {
     pub(super) fn pairs(&self) -> Option<BTreeSet<(Period, Regime)>> {
         let part = self.part.as_ref()?;
         Some(part.series.iter().filter_map(|key| key.period.zip(key.regime)).collect())
+    }
+
+    /// Works on pieces of the archive, several at once, and takes the results in order.
+    pub(super) fn each_piece<I: Iterator<Item = Result<StoredObservations>>, R: Send>(
+        &self,
+        pieces: impl FnOnce(&View) -> Result<I> + Send,
+        work: impl Fn(&Histories, &ObservedColumns<'_>) -> Result<R> + Sync,
+        take: impl FnMut(R) -> Result<()>,
+    ) -> Result<()> {
+        let of_piece = |piece: StoredObservations| {
+            let histories = piece.histories()?;
+            work(&histories, &ObservedColumns::new(&histories))
+        };
+        in_order(|| pieces(&self.view), of_piece, take)
     }
 
     /// Whether a series is in scope.

@@ -27,20 +27,17 @@ pub fn changed_keys(before: &str, after: &str) -> Vec<ChangedKey> {
     let mut all: Vec<&String> = before.keys().chain(after.keys()).collect();
     all.sort_unstable();
     all.dedup();
-    let is_told = |key: &&String| !SECRET.iter().any(|secret| key.starts_with(secret));
-    let changed = all.into_iter().filter(is_told).filter(|key| before.get(*key) != after.get(*key));
-    let changed = changed.map(|key| ChangedKey {
-        key: key.clone(),
-        before: before.get(key).cloned(),
-        after: after.get(key).cloned(),
-    });
-    changed.collect()
+    all.into_iter()
+        .filter(|key| !SECRET.iter().any(|secret| key.starts_with(secret)))
+        .map(|key| ChangedKey { key: key.clone(), before: before.get(key).cloned(), after: after.get(key).cloned() })
+        .filter(|changed| changed.before != changed.after)
+        .collect()
 }
 
 impl fmt::Display for ChangedKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "not set".to_owned());
-        write!(formatter, "{}: {}, now {}", self.key, shown(&self.before), shown(&self.after))
+        let [before, after] = [&self.before, &self.after].map(|value| value.as_deref().unwrap_or("not set"));
+        write!(formatter, "{}: {before}, now {after}", self.key)
     }
 }
 
@@ -56,23 +53,7 @@ fn add(keys: &mut BTreeMap<String, String>, section: &str, table: Table) {
         let key = if section.is_empty() { name } else { format!("{section}.{name}") };
         match value {
             Value::Table(table) => add(keys, &key, table),
-            value => _ = keys.insert(key, text_of(&value)),
-        }
-    }
-}
-
-/// A value as it may be typed.
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("{text:?}"),
-        Value::Integer(number) => number.to_string(),
-        Value::Float(number) => number.to_string(),
-        Value::Boolean(flag) => flag.to_string(),
-        Value::Datetime(date) => date.to_string(),
-        Value::Array(values) => format!("[{}]", values.iter().map(text_of).collect::<Vec<_>>().join(", ")),
-        Value::Table(table) => {
-            let entries = table.iter().map(|(name, value)| format!("{name} = {}", text_of(value)));
-            format!("{{ {} }}", entries.collect::<Vec<_>>().join(", "))
+            value => _ = keys.insert(key, value.to_string()),
         }
     }
 }

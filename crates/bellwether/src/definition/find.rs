@@ -46,7 +46,7 @@ impl DefinitionFile {
         match path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_safe(name)) {
             Some(name) => Ok(Self {
                 name: name.to_owned(),
-                reading: ParsedDefinition::of(&text),
+                reading: ParsedDefinition::read(&text),
                 text,
                 path,
                 author: Author::Caller,

@@ -4,7 +4,9 @@
 //! nothing else, and removed from the file if it fails. The rest deserializes as a whole and can still be checked. The
 //! types of the definition remain the only description of the format.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::LazyLock;
 
 use schemars::Schema;
 use serde::Deserialize;
@@ -15,17 +17,22 @@ use toml::de::{DeArray, DeString, DeTable, DeValue};
 
 use super::Definition;
 use super::kinds::ExpectedKind;
-use super::list::is_list;
+use super::values::is_list;
 use crate::text::problem::{Problem, SHOWN, suggestion};
 
 type Key<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(Definition::json_schema);
 
 /// The parsed part of a definition, and the problems of the rest.
 #[derive(Clone, Debug, Default)]
 pub struct ParsedDefinition {
     /// The parsed part.
     pub(crate) definition: Definition,
+    /// The bytes of the file that hold each value of it: of a section `join`, of a key `join.lag`, of an element of a list or
+    /// an entry of a table `join.windows.0`.
+    pub(crate) places: BTreeMap<String, Range<usize>>,
     /// The problems of the rest.
     pub problems: Vec<Problem>,
     /// The sections that something was removed from: they may lack something for that reason.
@@ -34,18 +41,18 @@ pub struct ParsedDefinition {
 
 impl ParsedDefinition {
     /// Reads a definition.
-    pub fn of(text: &str) -> Self {
+    pub fn read(text: &str) -> Self {
         let (document, faults) = DeTable::parse_recoverable(text);
         let mut reading = Self::default();
+        let schema = &*SCHEMA;
         if !faults.is_empty() {
             // What follows a broken line may be misread: report only syntax errors.
             reading.problems = faults.iter().map(|fault| problem_of(fault, text.len()..text.len())).collect();
-            reading.flawed.extend(names(Definition::json_schema().as_value()).into_iter().map(str::to_owned));
+            reading.flawed.extend(names(schema.as_value()).into_iter().map(str::to_owned));
             return reading;
         }
-        let schema = Definition::json_schema();
         let mut unknown = Vec::new();
-        let table = reading.prune(document.into_inner(), &schema, &mut unknown);
+        let table = reading.prune(None, document.into_inner(), schema, schema.as_value(), &mut unknown);
         reading.problems.extend(unknown_keys(unknown, schema.as_value()));
         let whole = Spanned::new(0..text.len(), table);
         match Definition::deserialize(whole.into_deserializer()) {
@@ -55,71 +62,60 @@ impl ParsedDefinition {
         reading
     }
 
-    /// Removes unknown keys and invalid values from a definition.
+    /// Removes unknown keys and invalid values from a section, or from the whole definition.
     fn prune<'i, 's>(
         &mut self,
-        document: DeTable<'i>,
-        schema: &'s Schema,
+        section: Option<&Key<'i>>,
+        table: DeTable<'i>,
+        root: &'s Schema,
+        schema: &'s Json,
         unknown: &mut Vec<UnknownKey<'i, 's>>,
     ) -> DeTable<'i> {
         let mut kept = DeTable::new();
-        for (key, value) in document {
-            let Some(known) = property(schema.as_value(), key.get_ref()) else {
-                unknown.push(UnknownKey { key, section: None, schema: schema.as_value() });
+        for (key, value) in table {
+            let Some(known) = property(schema, key.get_ref()) else {
+                unknown.push(UnknownKey { key, section: section.map(|name| name.get_ref().to_string()), schema });
                 continue;
             };
-            let before = self.problems.len() + unknown.len();
-            let section = Section { key: &key, root: schema, schema: resolve(schema, known) };
-            match value.get_ref() {
-                DeValue::Table(_) if !names(section.schema).is_empty() => {
-                    let value = self.prune_section(section, value, unknown);
-                    kept.insert(key.clone(), value);
+            let (before, span) = (self.problems.len() + unknown.len(), value.span());
+            let inner = resolve(root.as_value(), known);
+            let path = section
+                .map_or_else(|| key.get_ref().to_string(), |name| format!("{}.{}", name.get_ref(), key.get_ref()));
+            let is_section = section.is_none() && !names(inner).is_empty();
+            match value.into_inner() {
+                DeValue::Table(entries) if is_section => {
+                    let entries = self.prune(Some(&key), entries, root, inner, unknown);
+                    self.places.insert(path, span.clone());
+                    kept.insert(key.clone(), Spanned::new(span, DeValue::Table(entries)));
                 }
-                _ => {
-                    let entry =
-                        LocatedKey { section: None, key: &key, expected: ExpectedKind { root: schema, schema: known } };
-                    kept.extend(entry.prune(value, &mut self.problems).map(|value| (key.clone(), value)));
+                value => {
+                    let entry = LocatedKey { section, key: &key, expected: ExpectedKind { root, schema: known } };
+                    if let Some(value) = entry.prune(Spanned::new(span, value), &mut self.problems) {
+                        self.locate(path, &value);
+                        kept.insert(key.clone(), value);
+                    }
                 }
             }
-            if self.problems.len() + unknown.len() > before {
+            if section.is_none() && self.problems.len() + unknown.len() > before {
                 self.flawed.insert(key.get_ref().to_string());
             }
         }
         kept
     }
 
-    /// Removes unknown keys and invalid values from a section.
-    fn prune_section<'i, 's>(
-        &mut self,
-        section: Section<'_, 'i, 's>,
-        value: Value<'i>,
-        unknown: &mut Vec<UnknownKey<'i, 's>>,
-    ) -> Value<'i> {
-        let Section { key: name, root, schema } = section;
-        let span = value.span();
-        let mut kept = DeTable::new();
-        if let DeValue::Table(entries) = value.into_inner() {
-            for (key, value) in entries {
-                let Some(known) = property(schema, key.get_ref()) else {
-                    unknown.push(UnknownKey { key, section: Some(name.get_ref().to_string()), schema });
-                    continue;
-                };
-                let entry =
-                    LocatedKey { section: Some(name), key: &key, expected: ExpectedKind { root, schema: known } };
-                let value = entry.prune(value, &mut self.problems);
-                kept.extend(value.map(|value| (key, value)));
+    /// Notes where a value is, and what is in it.
+    fn locate(&mut self, path: String, value: &Value<'_>) {
+        match value.get_ref() {
+            DeValue::Array(elements) => {
+                elements.iter().enumerate().for_each(|(index, element)| self.locate(format!("{path}.{index}"), element))
             }
+            DeValue::Table(entries) => {
+                entries.iter().for_each(|(key, value)| self.locate(format!("{path}.{}", key.get_ref()), value));
+            }
+            _ => {}
         }
-        Spanned::new(span, DeValue::Table(kept))
+        self.places.insert(path, value.span());
     }
-}
-
-/// A section, and the keys that it may have.
-struct Section<'k, 'i, 's> {
-    key: &'k Key<'i>,
-    /// The schema of the whole definition.
-    root: &'s Schema,
-    schema: &'s Json,
 }
 
 /// An unknown key.
@@ -204,7 +200,7 @@ impl<'i> LocatedKey<'_, 'i, '_> {
             return false;
         }
         let DeValue::Table(entries) = value.get_ref() else { return true };
-        let entry = |key| LocatedKey { section: Some(self.key), key, expected: self.expected.of_any_key() };
+        let entry = |key| LocatedKey { section: Some(self.key), key, expected: self.expected.value_of_any_key() };
         let before = problems.len();
         for (key, value) in entries {
             entry(key).is_of_kind(value, problems);
@@ -239,7 +235,7 @@ impl<'i> LocatedKey<'_, 'i, '_> {
 }
 
 /// An error of the deserializer as a problem. Our own types put a hint on a second line of the message.
-fn problem_of(fault: &toml::de::Error, otherwise: std::ops::Range<usize>) -> Problem {
+fn problem_of(fault: &toml::de::Error, otherwise: Range<usize>) -> Problem {
     let span = fault.span().unwrap_or(otherwise);
     match fault.message().split_once('\n') {
         Some((message, hint)) => Problem::new(message, span).with_hint(hint),
@@ -252,8 +248,7 @@ fn elsewhere(given: &str, section: Option<&str>, root: &Json) -> Option<String> 
     if section.is_some() && property(root, given).is_some() {
         return Some(format!("`{given}` belongs at the top, before the first section"));
     }
-    let has_key =
-        |name: &&str| property(resolve_in(root, property(root, name).unwrap_or(&Json::Null)), given).is_some();
+    let has_key = |name: &&str| property(resolve(root, property(root, name).unwrap_or(&Json::Null)), given).is_some();
     let sections: Vec<String> = names(root).into_iter().filter(has_key).map(|name| format!("`[{name}]`")).collect();
     (!sections.is_empty()).then(|| format!("`{given}` belongs in {}", sections.join(" or ")))
 }
@@ -282,11 +277,7 @@ fn names(schema: &Json) -> Vec<&str> {
 }
 
 /// The section that a property refers to, through `$ref` or an optional one's `anyOf`.
-fn resolve<'s>(schema: &'s Schema, property: &'s Json) -> &'s Json {
-    resolve_in(schema.as_value(), property)
-}
-
-fn resolve_in<'s>(root: &'s Json, property: &'s Json) -> &'s Json {
+fn resolve<'s>(root: &'s Json, property: &'s Json) -> &'s Json {
     let reference = property.get("$ref").or_else(|| property.get("anyOf")?.get(0)?.get("$ref"));
     let pointer = reference.and_then(Json::as_str).and_then(|reference| reference.strip_prefix('#'));
     pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(property)

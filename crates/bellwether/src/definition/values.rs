@@ -1,31 +1,26 @@
-//! The values of a definition that are not part of the service's interface: addresses, zones, times.
+//! The values of a definition that are not part of the service's interface: numbers, pairs and lists.
 //!
 //! Each has one spelling. The error for anything else is a message with a hint on a second line.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::str::FromStr;
-use std::time::Duration;
 
-use chrono::{DateTime, Days, Months, NaiveDate};
-use chrono_tz::Tz;
-use schemars::json_schema;
-use url::Url;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::Value as Json;
 
-use crate::net::address::{self, is_loopback};
-use crate::text::problem::nearest;
+use super::choices::TickerList;
+use crate::interface::{Period, Regime, Ticker, Unknown};
+use crate::text::problem::{nearest, suggestion};
 
 /// Why a value is invalid: the message, and a hint on a second line.
 pub(super) type Refusal = String;
 
-macro_rules! parsed_from_text {
+/// What a value is in the JSON Schema of a definition.
+macro_rules! described {
     ($name:ident, $schema:expr) => {
-        impl<'de> serde::Deserialize<'de> for $name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
-
         impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
@@ -38,265 +33,235 @@ macro_rules! parsed_from_text {
     };
 }
 
-pub(super) use parsed_from_text;
+/// A value that is spelled as text: it is read by its `FromStr`.
+macro_rules! parsed_from_text {
+    ($name:ident, $schema:expr) => {
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
 
-/// A day of the calendar, spelled `2026-11-20`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct CalendarDay(pub NaiveDate);
+        $crate::definition::values::described!($name, $schema);
+    };
+}
 
-impl fmt::Display for CalendarDay {
+pub(super) use {described, parsed_from_text};
+
+/// A value that may be typed as text or as a list.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum TextOrList {
+    Text(String),
+    List(Vec<String>),
+}
+
+/// A list, which may be typed as its only value: `"energy"` is `["energy"]`. The reader puts brackets around a single
+/// value, which so keeps its place; the schema offers both forms.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct List<T>(Vec<T>);
+
+impl<T> Deref for List<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for List<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("List_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [one, { "type": "array", "items": one }] })
+    }
+}
+
+/// Whether a schema is that of a list, which may be typed as its only value.
+pub(super) fn is_list(schema: &Json) -> bool {
+    let alternatives = schema.get("anyOf").and_then(Json::as_array).map(Vec::as_slice);
+    matches!(alternatives, Some([one, list]) if list.get("items") == Some(one))
+}
+
+/// A confidence of the service, on its own scale: a positive number. The interface gives no bounds: it may be a share of one
+/// or a percentage.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Confidence(f64);
+
+/// It is never NaN, so equality is total.
+impl Eq for Confidence {}
+
+impl Confidence {
+    /// The number.
+    pub fn value(self) -> f64 {
+        self.0
+    }
+}
+
+impl fmt::Display for Confidence {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(formatter)
     }
 }
 
-impl FromStr for CalendarDay {
+const NO_CONFIDENCE: &str =
+    "is not a least confidence\nuse a positive number on the scale of the column `confidence`, such as `0.6`";
+
+impl TryFrom<f64> for Confidence {
+    type Error = Refusal;
+
+    fn try_from(number: f64) -> Result<Self, Refusal> {
+        let is_valid = number.is_finite() && number > 0.0;
+        if is_valid { Ok(Self(number)) } else { Err(format!("{number} {NO_CONFIDENCE}")) }
+    }
+}
+
+impl FromStr for Confidence {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        let day = Some(text).filter(|text| text.len() == 10).and_then(|text| text.parse().ok());
-        day.map(Self).ok_or_else(|| format!("`{text}` is not a day\nuse the form `2026-11-20`"))
+        let number = text.parse::<f64>().ok().and_then(|number| Self::try_from(number).ok());
+        number.ok_or_else(|| format!("`{text}` {NO_CONFIDENCE}"))
     }
 }
 
-parsed_from_text!(CalendarDay, json_schema!({ "type": "string", "format": "date", "examples": ["2026-11-20"] }));
+described!(Confidence, json_schema!({ "type": "number", "exclusiveMinimum": 0, "examples": [0.6] }));
 
-/// A day of the calendar, or one counted back from today: `-2y`, `-6m`, `-90d`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RelativeDay {
-    /// A day of the calendar.
-    Day(NaiveDate),
-    /// So many months before.
-    MonthsBack(u32),
-    /// So many days before.
-    DaysBack(u32),
+/// A share of something, from 0 to 1: `0.2`, or `"20%"`.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "NumberOrText")]
+pub(crate) struct Share(pub(crate) f64);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum NumberOrText {
+    Number(f64),
+    Text(String),
 }
 
-impl RelativeDay {
-    /// The day, counted from another one.
-    pub fn counted_from(self, today: NaiveDate) -> NaiveDate {
-        let back = match self {
-            Self::Day(day) => Some(day),
-            Self::MonthsBack(count) => today.checked_sub_months(Months::new(count)),
-            Self::DaysBack(count) => today.checked_sub_days(Days::new(u64::from(count))),
-        };
-        back.unwrap_or(NaiveDate::MIN)
-    }
-}
+impl TryFrom<NumberOrText> for Share {
+    type Error = Refusal;
 
-impl FromStr for RelativeDay {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        let Some(back) = text.strip_prefix('-') else { return text.parse().map(|CalendarDay(day)| Self::Day(day)) };
-        let count = |unit: char| back.strip_suffix(unit).and_then(|count| count.parse::<u32>().ok());
-        let count = |unit: char| count(unit).filter(|count| (1..=36_600).contains(count));
-        let years = count('y').map(|years| Self::MonthsBack(12 * years));
-        let day = years.or(count('m').map(Self::MonthsBack)).or(count('d').map(Self::DaysBack));
-        day.ok_or_else(|| format!("`{text}` is not a day\nuse the form `2026-11-20`, or `-2y`, `-6m` or `-90d`"))
-    }
-}
-
-parsed_from_text!(
-    RelativeDay,
-    json_schema!({ "anyOf": [
-            { "type": "string", "format": "date", "examples": ["2026-11-20"] },
-            { "type": "string", "pattern": "^-[0-9]{1,5}[ymd]$", "examples": ["-2y"] },
-        ] })
-);
-
-/// An address that requests are built on: https, or plain http to this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BaseUrl(Url);
-
-impl BaseUrl {
-    /// The address.
-    pub fn as_url(&self) -> &Url {
-        &self.0
-    }
-}
-
-impl FromStr for BaseUrl {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        let mut url = address::parse(text)
-            .map_err(|fault| format!("{fault}\nuse a full address, such as `https://api.example.com/v1`"))?;
-        // With and without a slash at its end it is the same service.
-        let path = url.path().trim_end_matches('/').to_owned();
-        url.set_path(&path);
-        // The address is not repeated in the error: it may contain a key.
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err("the address must not have a query\nremove everything from `?` on; \
-                        the key comes from the environment, a file or a command"
-                .to_owned());
-        }
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err("an address with a user name or password\nremove everything before `@`".to_owned());
-        }
-        match url.scheme() {
-            "https" => Ok(Self(url)),
-            "http" if is_loopback(&url) => Ok(Self(url)),
-            "http" => Err("plain http would send the API key unencrypted\nuse `https://`".to_owned()),
-            scheme => Err(format!("unsupported scheme `{scheme}`\nuse `https://`")),
-        }
-    }
-}
-
-parsed_from_text!(
-    BaseUrl,
-    json_schema!({ "type": "string", "format": "uri", "examples": ["https://api.example.com/v1"] })
-);
-
-/// A time zone by its IANA name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Zone(pub Tz);
-
-impl fmt::Display for Zone {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.0.name())
-    }
-}
-
-impl FromStr for Zone {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        text.parse().map(Self).map_err(|_| {
-            let names = chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name());
-            match nearest(text, names) {
-                Some(meant) => format!("unknown time zone `{text}`\ndid you mean `{meant}`?"),
-                None => format!("unknown time zone `{text}`\nzones have names such as `America/New_York`"),
+    fn try_from(typed: NumberOrText) -> Result<Self, Refusal> {
+        match typed {
+            NumberOrText::Number(number) if (0.0..=1.0).contains(&number) => Ok(Self(number)),
+            NumberOrText::Number(number) => {
+                Err(format!("{number} is out of range\nuse a share from 0 to 1, such as `0.2` or `\"20%\"`"))
             }
-        })
-    }
-}
-
-parsed_from_text!(Zone, json_schema!({ "type": "string", "examples": ["UTC", "America/New_York"] }));
-
-/// How to convert a date with an offset to a naive date.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NaiveRule {
-    /// The instant in UTC.
-    Utc,
-    /// The local time as written; the offset is dropped.
-    Wall,
-    /// The instant in a time zone.
-    Zone(Zone),
-}
-
-impl NaiveRule {
-    /// The naive date of a date as written, both in microseconds since 1970.
-    pub(crate) fn face(self, date: i64, offset: Option<i16>) -> i64 {
-        const MICROS_PER_MINUTE: i64 = 60_000_000;
-        match (offset, self) {
-            (None, _) | (Some(_), Self::Utc) => date,
-            (Some(minutes), Self::Wall) => date + i64::from(minutes) * MICROS_PER_MINUTE,
-            (Some(_), Self::Zone(Zone(zone))) => {
-                let instant = DateTime::from_timestamp_micros(date).expect("the interface has years of four digits");
-                instant.with_timezone(&zone).naive_local().and_utc().timestamp_micros()
+            NumberOrText::Text(text) => {
+                let percent = text.strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
+                let share = percent.map(|percent| percent / 100.0).filter(|share| (0.0..=1.0).contains(share));
+                share.map(Self).ok_or_else(|| {
+                    format!(
+                        "`{text}` is not a share\nuse a number from 0 to 1, such as `0.2`, or text such as `\"20%\"`"
+                    )
+                })
             }
         }
     }
 }
 
-impl fmt::Display for NaiveRule {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Utc => formatter.pad("utc"),
-            Self::Wall => formatter.pad("wall"),
-            Self::Zone(zone) => zone.fmt(formatter),
-        }
-    }
-}
+described!(
+    Share,
+    json_schema!({
+        "anyOf": [
+            { "type": "number", "minimum": 0, "maximum": 1 },
+            { "type": "string", "pattern": "^[0-9]+(\\.[0-9]+)?%$" },
+        ],
+        "examples": [0.2, "20%"],
+    })
+);
 
-impl FromStr for NaiveRule {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        match text {
-            "utc" => Ok(Self::Utc),
-            "wall" => Ok(Self::Wall),
-            _ => text.parse().map(Self::Zone).map_err(|refusal: Refusal| {
-                let hint = refusal.split_once('\n').map_or("", |(_, hint)| hint);
-                format!("invalid `naive`: `{text}`\nuse `utc`, `wall` or a time zone; {hint}")
-            }),
-        }
-    }
-}
-
-parsed_from_text!(NaiveRule, json_schema!({ "type": "string", "examples": ["utc", "wall", "America/New_York"] }));
-
-/// A length of time, spelled `90s`, `15m` or `2h`.
+/// A horizon and a market regime as one value: `5d bull`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TimeSpan(Duration);
+pub(crate) struct Pair {
+    pub(crate) period: Period,
+    pub(crate) regime: Regime,
+}
 
-impl TimeSpan {
-    /// How long.
-    pub fn duration(self) -> Duration {
-        self.0
+impl fmt::Display for Pair {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}", self.period, self.regime)
     }
 }
 
-impl FromStr for TimeSpan {
+impl FromStr for Pair {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        const DAY: u64 = 86_400;
-        match seconds(text).filter(|seconds| (1..=DAY).contains(seconds)) {
-            Some(seconds) => Ok(Self(Duration::from_secs(seconds))),
-            None => {
-                Err(format!("`{text}` is not a duration\nuse a number and `s`, `m` or `h`, such as `15m`, up to a day"))
+        let words: Vec<&str> = text.split(' ').collect();
+        let [period, regime] = words[..] else {
+            return Err(format!("`{text}` is not a pair\nuse a period and a regime, such as `5d bull`"));
+        };
+        if let (Ok(regime), Ok(period)) = (period.parse::<Regime>(), regime.parse::<Period>()) {
+            return Err(format!("`{text}` is not a pair\nthe period comes first: `{period} {regime}`"));
+        }
+        let period = period.parse().map_err(|unknown: Unknown| format!("{unknown} in `{text}`\n{}", unknown.hint))?;
+        let regime = regime.parse().map_err(|unknown: Unknown| {
+            format!("{unknown} in `{text}`\n{}", suggestion(regime, &Regime::ALL.map(Regime::as_str), "regimes are"))
+        })?;
+        Ok(Self { period, regime })
+    }
+}
+
+parsed_from_text!(Pair, {
+    let pattern = "^([1-9]d|[12][0-9]d|30d|[1-6]m) (bear|bull|neutral)$";
+    json_schema!({ "type": "string", "pattern": pattern, "examples": ["5d bull", "1m neutral"] })
+});
+
+/// Which tickers: `"available"`, `["AAPL", "BRK.B"]`, or `"AAPL"`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrList")]
+pub(crate) enum Tickers {
+    /// A list by name.
+    Known(TickerList),
+    /// An explicit list.
+    Written(Vec<Ticker>),
+}
+
+impl TryFrom<TextOrList> for Tickers {
+    type Error = Refusal;
+
+    fn try_from(typed: TextOrList) -> Result<Self, Refusal> {
+        match typed {
+            TextOrList::Text(text) => {
+                // Tickers may have any letters: a text close to the name of a list is taken for a typo.
+                let is_list = nearest(&text, TickerList::ALL.iter().map(|list| list.as_str())).is_some();
+                match text.parse() {
+                    Ok(ticker) if !is_list => Ok(Self::Written(vec![ticker])),
+                    _ => text.parse().map(Self::Known),
+                }
+            }
+            TextOrList::List(texts) => {
+                let tickers = texts.iter().map(|text| text.parse()).collect::<Result<_, Unknown>>();
+                tickers.map(Self::Written).map_err(|unknown| format!("{unknown}\n{}", unknown.hint))
             }
         }
     }
 }
 
-/// The seconds of a duration with a unit: `90s`, `15m`, `2h` or `1d`.
-fn seconds(text: &str) -> Option<u64> {
-    let (at, unit) = text.char_indices().next_back()?;
-    let unit = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        'd' => 86_400,
-        _ => return None,
-    };
-    let digits = Some(&text[..at]).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-    digits.parse::<u64>().ok()?.checked_mul(unit)
-}
+impl JsonSchema for Tickers {
+    fn inline_schema() -> bool {
+        true
+    }
 
-parsed_from_text!(
-    TimeSpan,
-    json_schema!({ "type": "string", "pattern": "^[0-9]+[smhd]$", "examples": ["90s", "15m", "2h"] })
-);
+    fn schema_name() -> Cow<'static, str> {
+        "Tickers".into()
+    }
 
-/// How late a run may start, spelled `12h` or `1d`; zero to start on time or not at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CatchUp(Duration);
-
-impl CatchUp {
-    /// How long.
-    pub fn duration(self) -> Duration {
-        self.0
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let list = generator.subschema_for::<TickerList>();
+        let ticker = generator.subschema_for::<Ticker>();
+        json_schema!({ "anyOf": [list, ticker, { "type": "array", "items": ticker, "minItems": 1 }] })
     }
 }
-
-impl FromStr for CatchUp {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        const MONTH: u64 = 31 * 86_400;
-        match seconds(text).filter(|seconds| *seconds <= MONTH) {
-            Some(seconds) => Ok(Self(Duration::from_secs(seconds))),
-            None => Err(format!(
-                "`{text}` is not a duration\nuse a number and `s`, `m`, `h` or `d`, such as `1d`, up to `31d`; `0s` for none"
-            )),
-        }
-    }
-}
-
-parsed_from_text!(
-    CatchUp,
-    json_schema!({ "type": "string", "pattern": "^[0-9]+[smhd]$", "examples": ["1d", "12h", "0s"] })
-);

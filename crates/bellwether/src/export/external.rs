@@ -13,10 +13,10 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::content::Content;
 use super::publication::Provenance;
-use super::record::{ColumnRecord, RECORD, RecordContents, VersionRecord};
+use super::record::{ColumnRecord, VersionRecord};
 use crate::columns::Rows;
 use crate::disk::digest;
-use crate::disk::file::{self, FileError, FileRecord};
+use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Reason, Result};
 use crate::plan::{ColumnNames, Plan};
@@ -31,16 +31,6 @@ pub(crate) struct ExternalFiles {
     content: Content,
     files: Vec<FileRecord>,
     stop: CancellationToken,
-}
-
-/// A version, once all of its files were read.
-pub(crate) struct ExternalVersion {
-    /// The version's record.
-    record: VersionRecord,
-    pub(crate) files: Vec<FileRecord>,
-    pub(crate) rows: u64,
-    /// The digest of the content.
-    pub(crate) content: String,
 }
 
 impl ExternalFiles {
@@ -86,31 +76,16 @@ impl ExternalFiles {
     }
 
     /// The record of a version with these files and the facts of its rows.
-    pub(crate) fn describe(self, version: &str, provenance: &Provenance, facts: &[u8]) -> ExternalVersion {
+    pub(crate) fn describe(self, version: String, provenance: Provenance, facts: &[u8]) -> VersionRecord {
         let Self { plan, content, files, .. } = self;
-        let rows = files.iter().map(|file| file.rows).sum();
         let fields = plan.dataset.schema.fields().iter();
-        let columns: Vec<ColumnRecord> =
-            fields.map(|field| ColumnRecord::new(field.name(), &ColumnNames::default(), field)).collect();
-        let content = digest::hex(&content.digest());
-        let written = RecordContents {
-            version,
-            provenance,
-            taken_over_from: None,
-            columns: &columns,
-            rows,
-            content: &content,
-            files: &files,
-            facts: &digest::of(facts),
-        };
-        let record = VersionRecord::of(&plan, written);
-        ExternalVersion { record, files, rows, content }
-    }
-}
-
-impl ExternalVersion {
-    /// Writes its record to a folder.
-    pub(crate) fn seal(&self, folder: &Path) -> Result<()> {
-        file::write_json(&folder.join(RECORD), &self.record)
+        VersionRecord {
+            columns: fields.map(|field| ColumnRecord::new(field.name(), &ColumnNames::default(), field)).collect(),
+            rows: files.iter().map(|file| file.rows).sum(),
+            content: digest::hex(&content.digest()),
+            files,
+            facts: digest::of(facts),
+            ..VersionRecord::new(&plan, provenance, version)
+        }
     }
 }

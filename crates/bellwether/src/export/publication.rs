@@ -9,18 +9,15 @@ use arrow::error::ArrowError;
 use blake3::Hash;
 use chrono::{DateTime, Utc};
 
-use super::Encoding;
 use super::content::{self, Content};
-use super::folder_names::escape;
-use super::pandas;
-use super::partitions::{Limits, Partitions};
-use super::record::{ColumnRecord, FACTS, RecordContents, VersionRecord, metadata, sort};
-use super::staged::Staged;
-use super::table::{Finished, TableWriter, WriteOptions, make_durable};
-use super::target_folder::TargetFolder;
+use super::formats::{RowEncoding, indexed_by};
+use super::partitions::{Limits, Partitions, escape};
+use super::record::{ColumnRecord, FACTS, VersionRecord};
+use super::staged::{Staged, TargetFolder};
+use super::table::{TableWriter, WriteOptions, make_durable};
 use crate::columns::{self, RowBuffer, Rows};
 use crate::disk::digest;
-use crate::disk::file::{self, FileError, Staging};
+use crate::disk::file::{self, FileError, FileRecord, Staging};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interface::{Period, Regime};
 use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
@@ -92,7 +89,7 @@ struct Matrix {
     stem: String,
     content: Hash,
     columns: Vec<ColumnRecord>,
-    finished: Finished,
+    files: Vec<FileRecord>,
 }
 
 impl Publication {
@@ -106,15 +103,16 @@ impl Publication {
     ) -> Result<Self> {
         let home = TargetFolder::of(datasets, &plan.name, &provenance.ad_hoc)?;
         let (version, staging) = home.stage(provenance.built_at)?;
-        let encoding = Encoding {
-            codec: plan.files.codec,
-            guard: plan.files.guard,
-            sort: sort(plan),
-            metadata: metadata(&provenance),
-        };
-        let formats = plan.files.formats.clone();
-        let (root, row_group_rows) = (staging.file(""), plan.files.row_group_rows);
-        let options = WriteOptions { root, formats, row_group_rows, encoding, stop: stop.clone() };
+        // When it was built, as of when and from which runs is in `dataset.json` alone, so that the same rows have the same
+        // bytes, even after runs were compacted.
+        let metadata = vec![
+            ("bellwether.version", env!("CARGO_PKG_VERSION").to_owned()),
+            ("bellwether.dataset", provenance.name.clone()),
+            ("bellwether.definition", provenance.definition.clone()),
+        ];
+        let encoding = RowEncoding { metadata, ..RowEncoding::of(plan) };
+        let (root, formats) = (staging.file(""), plan.files.formats.clone());
+        let options = WriteOptions { root, formats, encoding, stop: stop.clone() };
         let kind = match plan.dataset.shape {
             Shape::Wide(_) => Output::Wide { matrices: Vec::new() },
             Shape::Long => Output::long(plan, &options)?,
@@ -156,17 +154,17 @@ impl Publication {
         let hashed =
             || content.update(std::slice::from_ref(rows)).map_err(|error| FileError::encode(&self.home.folder, error));
         let written = || {
-            let schema = pandas::indexed_by(&[date], rows.schema());
+            let schema = indexed_by(&[date], rows.schema());
             let mut table = TableWriter::create(&self.options, &stem, &schema)?;
             table.push(rows)?;
             table.finish()
         };
-        let (hashed, finished) = rayon::join(hashed, written);
+        let (hashed, files) = rayon::join(hashed, written);
         hashed?;
         let fields = rows.schema().fields().iter();
         let columns = [Column::Date.name(), value].into_iter().zip(fields);
         let columns = columns.map(|(own, field)| ColumnRecord::new(own, &self.names, field)).collect();
-        matrices.push(Matrix { stem, content: content.digest(), columns, finished: finished? });
+        matrices.push(Matrix { stem, content: content.digest(), columns, files: files? });
         Ok(())
     }
 
@@ -180,35 +178,20 @@ impl Publication {
     pub(crate) fn complete(self, plan: &Plan, facts: impl FnOnce() -> Result<Vec<u8>> + Send) -> Result<Staged> {
         let Self { home, version, provenance, staging, options, names: _, rows, kind } = self;
         let complete = || -> Result<_> {
-            let Completed { finished, columns, content } = kind.complete(plan, &home.folder)?;
+            let (files, columns, content) = kind.complete(plan, &home.folder)?;
             let _work = work!("make durable");
-            Ok((make_durable(&options.root, finished)?, columns, digest::hex(&content)))
+            make_durable(&options.root, &files)?;
+            Ok((files, columns, digest::hex(&content)))
         };
         // Writing the last files takes some time.
         let (completed, facts) = rayon::join(complete, facts);
         let (files, columns, content) = completed?;
         let facts = facts?;
         file::write_bytes(&staging.file(FACTS), &facts)?;
-        let written = RecordContents {
-            version: &version,
-            provenance: &provenance,
-            taken_over_from: None,
-            columns: &columns,
-            rows,
-            content: &content,
-            files: &files,
-            facts: &digest::of(&facts),
-        };
-        let record = Box::new(VersionRecord::of(plan, written));
+        let (facts, record) = (digest::of(&facts), VersionRecord::new(plan, provenance, version));
+        let record = Box::new(VersionRecord { columns, rows, content, files, facts, ..record });
         Ok(Staged { home, staging, record, keep: plan.files.keep })
     }
-}
-
-/// The state once all rows are written.
-struct Completed {
-    finished: Vec<Finished>,
-    columns: Vec<ColumnRecord>,
-    content: Hash,
 }
 
 impl Output {
@@ -217,7 +200,7 @@ impl Output {
         let index: Vec<&str> = plan.files.index.iter().map(|column| written.name(*column)).collect();
         let schema = &match index.is_empty() {
             true => SchemaRef::clone(written.schema()),
-            false => pandas::indexed_by(&index, written.schema()),
+            false => indexed_by(&index, written.schema()),
         };
         let by: Vec<String> = plan.files.partition_by.iter().map(|&column| written.name(column).to_owned()).collect();
         let files = if by.is_empty() {
@@ -237,40 +220,33 @@ impl Output {
         Ok(Self::Long(Box::new(Long { blocks, content: Content::new(written.schema()), files })))
     }
 
-    fn complete(self, plan: &Plan, folder: &Path) -> Result<Completed> {
+    /// The files, their columns and the digest of their content, once all rows are written.
+    fn complete(self, plan: &Plan, folder: &Path) -> Result<(Vec<FileRecord>, Vec<ColumnRecord>, Hash)> {
         match self {
             Self::Long(long) => {
                 let Long { mut blocks, mut content, mut files } = *long;
                 blocks.take().map_or(Ok(()), |block| deliver(&block, &mut content, &mut files, folder))?;
-                let finished = match files {
-                    Files::Whole(table) => vec![table.finish()?],
+                let files = match files {
+                    Files::Whole(table) => table.finish()?,
                     Files::Folders(partitions) => partitions.finish()?,
                 };
                 let written = &plan.dataset.written;
                 let own =
                     |field: &FieldRef| ColumnRecord::new(written.names().own(field.name()), written.names(), field);
                 let columns = written.schema().fields().iter().map(own).collect();
-                Ok(Completed { finished, columns, content: content.digest() })
+                Ok((files, columns, content.digest()))
             }
-            Self::Wide { matrices } => {
+            Self::Wide { mut matrices } => {
                 let digests = matrices.iter().map(|matrix| (matrix.stem.as_str(), matrix.content));
                 let content = content::of_matrices(digests);
                 let mut columns: Vec<ColumnRecord> = Vec::new();
-                let mut finished = Vec::with_capacity(matrices.len());
-                for matrix in matrices {
-                    for column in matrix.columns {
-                        if !columns.iter().any(|known| known.name == column.name) {
-                            columns.push(column);
-                        }
+                for column in matrices.iter().flat_map(|matrix| &matrix.columns) {
+                    if !columns.iter().any(|known| known.name == column.name) {
+                        columns.push(column.clone());
                     }
-                    finished.push((matrix.stem, matrix.finished));
                 }
-                finished.sort_by(|(one, _), (other, _)| one.cmp(other));
-                Ok(Completed {
-                    finished: finished.into_iter().map(|(_, finished)| finished).collect(),
-                    columns,
-                    content,
-                })
+                matrices.sort_by(|one, other| one.stem.cmp(&other.stem));
+                Ok((matrices.into_iter().flat_map(|matrix| matrix.files).collect(), columns, content))
             }
         }
     }

@@ -1,20 +1,19 @@
-//! Published versions of datasets.
+//! Published versions of datasets, found by what people type: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the
+//! path of a folder.
 
 use std::path::{Path, PathBuf};
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::find::find;
-use super::link::{self, LATEST};
-use super::record::{AnyRecord, DescribingFiles, FACTS, RECORD, VersionRecord, VersionShape, dates_of, facts_of};
-use super::retention;
-use super::target_folder::BUILDS;
+use super::record::{AnyRecord, BUILDS, FACTS, RECORD, VersionRecord, VersionShape, dates_of, facts_of};
+use super::retention::{self, LATEST};
 use crate::disk::file::{self, Damaged, FileError, FileRecord, as_text, fault_of};
 use crate::disk::links;
-use crate::disk::names;
+use crate::disk::names::{self, is_unique};
 use crate::error::{Error, ErrorKind, Result};
+use crate::text::problem::nearest;
 use crate::time::as_record;
 
 /// A published version of a dataset.
@@ -24,17 +23,10 @@ pub struct Version {
     pub path: PathBuf,
     /// Its files as recorded; names are paths inside the folder, with `/`.
     pub files: Vec<FileRecord>,
-    /// The digests of the files that describe its rows.
-    describing: DescribingFiles,
+    /// The digest of its facts; none in records of programs that did not keep them.
+    pub(crate) facts: Option<String>,
     /// The runs that it was built from, all of one service; none in older records, which listed those of all services.
     pub runs: Vec<String>,
-}
-
-impl Version {
-    /// The files that describe its rows, each with its digest.
-    pub(crate) fn describing(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.describing.iter()
-    }
 }
 
 /// A version or an ad hoc build in a list: `bellwether list datasets --json` prints these, and Python's rows have the same
@@ -128,7 +120,7 @@ pub fn published_versions(datasets: &Path) -> Result<Vec<ListedVersion>> {
 
 /// Every published version and ad hoc build in the folder of a dataset, oldest first, except those of other layouts.
 pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
-    let latest = link::version(dataset);
+    let latest = retention::latest_version(dataset);
     let builds = dataset.join(BUILDS);
     let mut links_of = retention::pins(dataset)?;
     let of_builds = retention::pins(&builds)?.into_iter();
@@ -202,7 +194,7 @@ pub fn first_misfit(version: &Path) -> Result<Option<PathBuf>> {
 /// The facts about the rows of a version, as stored in its file.
 pub fn facts(version: &Path) -> Result<Vec<u8>> {
     let record = AnyRecord::open(version)?;
-    facts_of(version, record.describing.iter().find(|(name, _)| *name == FACTS).map(|(_, digest)| digest))
+    facts_of(version, record.facts.as_deref())
 }
 
 /// The latest version of a dataset, or without a name, of the dataset built last; `None` if there is none.
@@ -258,12 +250,12 @@ pub(crate) fn versions(datasets: &Path) -> Result<(Vec<Version>, Vec<Damaged>)> 
             match AnyRecord::open(&path) {
                 Ok(record) => {
                     let runs = if record.service.is_some() { record.runs } else { Vec::new() };
-                    versions.push(Version { path, files: record.files, describing: record.describing, runs });
+                    versions.push(Version { path, files: record.files, facts: record.facts, runs });
                 }
                 Err(_) if file::is_gone(&path) => {}
                 // A version gets its name with the record in it.
                 Err(error) if FileError::is_missing(&error) => {
-                    if path.file_name().and_then(|name| name.to_str()).is_some_and(names::is_unique) {
+                    if path.file_name().and_then(|name| name.to_str()).is_some_and(is_unique) {
                         let fault = format!("`{}` has no record, so it does not count", path.display());
                         damaged.push((path, fault));
                     }
@@ -281,6 +273,82 @@ pub(crate) fn versions(datasets: &Path) -> Result<(Vec<Version>, Vec<Damaged>)> 
 
 /// The folders of a dataset that are named like versions of its own definition.
 pub fn version_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
-    let is_version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(names::is_unique);
+    let is_version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(is_unique);
     Ok(file::folders(dataset)?.into_iter().filter(is_version).collect())
+}
+
+/// The folder of a version.
+pub(super) fn find(datasets: &Path, given: &str) -> Result<PathBuf> {
+    let named = datasets.join(given);
+    let candidates = [named.join(LATEST), named, PathBuf::from(given).join(LATEST), PathBuf::from(given)];
+    let found = candidates.into_iter().find(|folder| !file::is_gone(&folder.join(RECORD)));
+    let folder = found.ok_or_else(|| no_version(datasets, given))?;
+    // `latest` may move: reading stays with the version that it points to now.
+    Ok(folder.canonicalize().unwrap_or(folder))
+}
+
+/// A version that does not exist.
+fn no_version(datasets: &Path, given: &str) -> Error {
+    /// How many known names are listed.
+    const LISTED: usize = 8;
+    let error = Error::new(ErrorKind::NotFound, format!("no version `{given}` in `{}`", datasets.display()));
+    let known = known_names(datasets, given);
+    if known.is_empty() {
+        return error.with_hint("publish one first: `bellwether run NAME`");
+    }
+    // A name may be that of a definition's file.
+    let stem = Path::new(given).file_stem().and_then(|stem| stem.to_str()).unwrap_or(given);
+    // Versions are named by times: none is like another.
+    let names = || known.iter().map(String::as_str).filter(|name| !name.contains('/'));
+    let meant = [given, stem].into_iter().find_map(|given| nearest(given, names()));
+    let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
+    let more = known.len().saturating_sub(LISTED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let some: Vec<&str> = known.iter().take(LISTED).map(String::as_str).collect();
+    let removed = given.split_once('/').filter(|(name, version)| {
+        retention::latest_target(&datasets.join(name)).is_some_and(|latest| is_unique(version) && *version < &*latest)
+    });
+    let removed = removed.map_or_else(String::new, |(_, version)| format!("; {}", what_was_known(version)));
+    let names = some.join(", ");
+    error.with_hint(format!("{meant}known names: {names}{more}; the folder of a version works too{removed}"))
+}
+
+/// A version that was there, and whose folder is gone.
+pub(super) fn removed(folder: &Path) -> Error {
+    let version = folder.file_name().unwrap_or_default().to_string_lossy();
+    let what = format!("version `{version}` is gone: `{}` was removed since it was opened", folder.display());
+    Error::new(ErrorKind::NotFound, what).with_hint(what_was_known(&version))
+}
+
+/// What removes versions, and how to have one again: what was known when it was built, a second later at most.
+fn what_was_known(version: &str) -> String {
+    let built_at = NaiveDateTime::parse_from_str(version.split('-').next().unwrap_or_default(), "%Y%m%dT%H%M%SZ");
+    let again = built_at.map_or_else(
+        |_| "build it again".to_owned(),
+        |at| {
+            format!("what was known then is there as of {}", (at + TimeDelta::seconds(1)).format("%Y-%m-%dT%H:%M:%SZ"))
+        },
+    );
+    format!("`keep` in `[output]` says how many versions stay, and a link to one pins it; {again}")
+}
+
+/// Names to suggest: the versions of the dataset, or the datasets.
+fn known_names(datasets: &Path, given: &str) -> Vec<String> {
+    let name = given.split('/').next().filter(|name| names::is_dataset(name)).unwrap_or_default();
+    let entries = |folder: &Path| {
+        let visible = file::entries(folder).unwrap_or_default().into_iter().filter(|path| !file::is_hidden(path));
+        visible.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect::<Vec<String>>()
+    };
+    let folder = datasets.join(name);
+    let mut versions = entries(&folder);
+    if name.is_empty() || versions.is_empty() {
+        // A build that failed leaves an empty folder.
+        let is_published = |name: &String| !entries(&datasets.join(name)).is_empty();
+        return entries(datasets).into_iter().filter(is_published).collect();
+    }
+    versions.retain(|version| version != LATEST && version != BUILDS);
+    versions.extend(entries(&folder.join(BUILDS)).into_iter().map(|build| format!("{BUILDS}/{build}")));
+    // A link may point to a version that is gone.
+    versions.retain(|version| folder.join(version).join(RECORD).is_file());
+    versions.into_iter().map(|version| format!("{name}/{version}")).collect()
 }

@@ -2,7 +2,8 @@
 //!
 //! `dataset.json` declares the columns, their types and the sort order, so a version reads the same from Parquet, Arrow
 //! and CSV. Partition columns come from the paths. Only the columns and row groups of a selection are read. The
-//! matrices of a wide version (see `matrices`) are read one by one.
+//! matrices of a wide version are read one by one, like long ones: a column of dates, then a column per ticker. The tickers are in
+//! the files; the type of the values is in `dataset.json`.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::csv::ReaderBuilder;
+use arrow::csv::reader::Format as CsvFormat;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReaderBuilder;
@@ -19,17 +21,16 @@ use chrono::{DateTime, Utc};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
-use super::coding;
-use super::find::{self, find};
-use super::folder_names::{self, unescape};
+use super::formats::coding;
+use super::partitions::{NOTHING, unescape};
+use super::published::{find, removed};
 use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
 use super::selection::Selection;
 use crate::columns::csv::unguarded;
 use crate::definition::DefinitionFile;
-use crate::disk::expansion;
 use crate::disk::file::{self, FileError, FileRecord};
-use crate::disk::links;
 use crate::disk::names::TICKERS;
+use crate::disk::{expansion, links};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::plan::{Column, ColumnNames, Format, FormulaGuard, Plan, describe};
 use crate::process::cancel::{self, CancellationToken};
@@ -56,15 +57,6 @@ pub struct PublishedReader {
     stop: CancellationToken,
 }
 
-/// A published version, by its shape.
-#[derive(Clone, Debug)]
-pub(crate) enum AnyReader {
-    /// A row for each signal.
-    Long(Box<PublishedReader>),
-    /// Matrices of dates and tickers, by name: `5d-bull/confidence`.
-    Wide(BTreeMap<String, PublishedReader>),
-}
-
 impl PublishedReader {
     /// Finds a long version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
     ///
@@ -81,16 +73,13 @@ impl PublishedReader {
         Ok(reading)
     }
 
-    fn is_wide(&self) -> bool {
+    pub(crate) fn is_wide(&self) -> bool {
         self.record.shape == VersionShape::Wide
     }
 
     /// Finds a version of either shape; the columns of a wide one are its dates and values.
-    fn whole(datasets: &Path, given: &str) -> Result<Self> {
-        Self::open(find(datasets, given)?)
-    }
-
-    fn open(folder: PathBuf) -> Result<Self> {
+    pub(crate) fn whole(datasets: &Path, given: &str) -> Result<Self> {
+        let folder = find(datasets, given)?;
         let record = VersionRecord::open(&folder)?;
         let damaged = |source: Reason| FileError::damage(&folder.join(RECORD), source);
         let fields = record.columns.iter().map(|column| {
@@ -222,7 +211,7 @@ impl PublishedReader {
     /// If it was removed since it was opened, or the name of a folder cannot be parsed.
     pub fn rows(&self) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
         if file::is_gone(&self.folder.join(RECORD)) {
-            return Err(find::removed(&self.folder));
+            return Err(removed(&self.folder));
         }
         let mut files: Vec<(Vec<String>, PathBuf)> = Vec::new();
         for file in self.record.files.iter().filter(|file| is_in(self.format, file)) {
@@ -338,7 +327,7 @@ impl PublishedReader {
             let index = self.record.partition_by.iter().position(|name| name == field.name());
             let missing = || ArrowError::SchemaError(format!("no column `{}`", field.name()));
             let value = &folders[index.ok_or_else(missing)?];
-            let value = (value != folder_names::NOTHING).then_some(value.as_str());
+            let value = (value != NOTHING).then_some(value.as_str());
             let texts: StringArray = std::iter::repeat_n(value, batch.num_rows()).collect();
             cast(&texts, field.data_type())
         };
@@ -349,7 +338,7 @@ impl PublishedReader {
     }
 }
 
-pub(super) fn is_in(format: Format, file: &FileRecord) -> bool {
+fn is_in(format: Format, file: &FileRecord) -> bool {
     Format::of_file(Path::new(&file.name)) == Some(format)
 }
 
@@ -386,10 +375,49 @@ fn type_of(words: &str) -> Option<DataType> {
     types.into_iter().find(|data_type| describe(&Field::new("", data_type.clone(), false)) == words)
 }
 
-impl AnyReader {
-    /// Finds a version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder.
-    pub(crate) fn find(datasets: &Path, given: &str) -> Result<Self> {
-        let whole = PublishedReader::whole(datasets, given)?;
-        if whole.is_wide() { whole.matrices().map(Self::Wide) } else { Ok(Self::Long(Box::new(whole))) }
+impl PublishedReader {
+    /// The matrices of a wide version, by name: `5d-bull/confidence`.
+    pub(crate) fn matrices(&self) -> Result<BTreeMap<String, Self>> {
+        let files = self.record.files.iter().filter(|file| is_in(self.format, file));
+        files.map(|file| Ok((self.name_of(file), self.matrix(file)?))).collect()
     }
+
+    fn name_of(&self, file: &FileRecord) -> String {
+        let stem = file.name.strip_suffix(self.format.as_str()).map_or(&*file.name, |stem| stem.trim_end_matches('.'));
+        stem.split('/').map(unescape).collect::<Vec<_>>().join("/")
+    }
+
+    fn matrix(&self, file: &FileRecord) -> Result<Self> {
+        let path = self.folder.join(&file.name);
+        let damaged = |source: Reason| FileError::damage(&path, source);
+        let name = self.name_of(file);
+        // The name of a value may have a separator, too.
+        let (_, value) = name.split_once('/').unwrap_or_default();
+        let value = self.schema.field_with_name(value).map_err(|error| damaged(error.into()))?;
+        let names = names_in(&path, self.format).map_err(damaged)?;
+        let fields = names.into_iter().map(|name| match name == self.names.of(Column::Date.name()) {
+            true => Field::new(name, date(), false),
+            false => Field::new(name, value.data_type().clone(), true),
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let mut matrix = self.clone();
+        matrix.schema = schema;
+        matrix.record.files = vec![file.clone()];
+        matrix.record.rows = file.rows;
+        Ok(matrix)
+    }
+}
+
+/// The names of the columns of a file.
+fn names_in(path: &Path, format: Format) -> Result<Vec<String>, Reason> {
+    let file = links::open(path)?;
+    let schema = match format {
+        Format::Parquet => Arc::clone(ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?.schema()),
+        Format::Arrow => FileReaderBuilder::new().build(file)?.schema(),
+        Format::Csv | Format::CsvGz | Format::CsvZst => {
+            let text = coding(format).text_of(file)?;
+            Arc::new(CsvFormat::default().with_header(true).infer_schema(text, Some(0))?.0)
+        }
+    };
+    Ok(schema.fields().iter().map(|field| field.name().clone()).collect())
 }

@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Provenance;
 use super::content::type_in_words;
-use super::target_folder::BUILDS;
 use crate::disk::digest;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::links;
@@ -24,6 +23,9 @@ use crate::time::as_record;
 /// Name of the file.
 pub const RECORD: &str = "dataset.json";
 
+/// The folder of ad hoc builds in a dataset's folder.
+pub(super) const BUILDS: &str = "builds";
+
 /// The layout of the record. Layout 1 had one `run`, neither `as_of` nor `content`, and no folders; in layout 2
 /// `content` was a digest of single values; layout 3 had neither `basis` nor `facts`.
 pub(super) const LAYOUT: u32 = 5;
@@ -34,7 +36,7 @@ pub(crate) const FACTS: &str = "facts.json";
 /// `dataset.json`, as it is written and read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VersionRecord {
-    layout: u32,
+    pub(super) layout: u32,
     /// Name of the dataset.
     pub name: String,
     /// Name of the version.
@@ -67,7 +69,7 @@ pub struct VersionRecord {
     /// The digest of everything that determines the files.
     pub(super) basis: String,
     /// The version whose files were reused, if any.
-    taken_over_from: Option<String>,
+    pub(super) taken_over_from: Option<String>,
     /// Its shape.
     pub shape: VersionShape,
     pub(super) sort: Vec<String>,
@@ -83,7 +85,7 @@ pub struct VersionRecord {
     /// Its data files; names are paths inside the folder, with `/`.
     pub files: Vec<FileRecord>,
     /// The BLAKE3 of the facts.
-    pub(super) facts: String,
+    pub(crate) facts: String,
 }
 
 /// The shape of a version.
@@ -116,21 +118,8 @@ pub(super) struct AnyRecord {
     #[serde(default)]
     pub(super) runs: Vec<String>,
     pub(super) files: Vec<FileRecord>,
-    #[serde(flatten)]
-    pub(super) describing: DescribingFiles,
-}
-
-/// The digests in a record of the files that describe its rows; none in records of programs that did not keep them.
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct DescribingFiles {
-    facts: Option<String>,
-}
-
-impl DescribingFiles {
-    /// Each file with a digest, and the digest.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        self.facts.iter().map(|digest| (FACTS, digest.as_str()))
-    }
+    /// The digest of its facts; none in records of programs that did not keep them.
+    pub(super) facts: Option<String>,
 }
 
 /// The key of versions whose record has none.
@@ -161,18 +150,6 @@ impl ColumnRecord {
     }
 }
 
-/// The contents of the record.
-pub(super) struct RecordContents<'a> {
-    pub(super) version: &'a str,
-    pub(super) provenance: &'a Provenance,
-    pub(super) taken_over_from: Option<&'a str>,
-    pub(super) columns: &'a [ColumnRecord],
-    pub(super) rows: u64,
-    pub(super) content: &'a str,
-    pub(super) files: &'a [FileRecord],
-    pub(super) facts: &'a str,
-}
-
 impl VersionRecord {
     /// What it is called where a dataset is named: `NAME/VERSION`, or `NAME/builds/VERSION`.
     pub fn reference(&self) -> String {
@@ -185,46 +162,41 @@ impl VersionRecord {
         AdHoc::of_rows(self.ad_hoc.iter().flatten())
     }
 
-    /// The record of a version.
-    pub(super) fn of(plan: &Plan, written: RecordContents<'_>) -> Self {
-        let RecordContents { version, provenance, taken_over_from, columns, rows, content, files, facts } = written;
+    /// The record of a version that has no rows and no files yet.
+    pub(super) fn new(plan: &Plan, provenance: Provenance, version: String) -> Self {
+        let written = &plan.dataset.written;
+        let (shape, key) = match plan.dataset.shape {
+            Shape::Long => (VersionShape::Long, written.key.clone()),
+            Shape::Wide(_) => (VersionShape::Wide, None),
+        };
+        let Provenance { name, definition, ad_hoc, basis, service, runs, rebuilt_as_of, as_of, watched, built_at } =
+            provenance;
         Self {
             layout: LAYOUT,
-            name: provenance.name.clone(),
-            version: version.to_owned(),
+            name,
+            version,
             bellwether: env!("CARGO_PKG_VERSION").to_owned(),
             description: plan.description.clone(),
             license: plan.license.clone(),
-            as_of: provenance.as_of,
-            watched: provenance.watched,
-            built_at: provenance.built_at,
-            service: Some(provenance.service.clone()),
-            runs: provenance.runs.clone(),
-            rebuilt_as_of: provenance.rebuilt_as_of.clone(),
-            definition: provenance.definition.clone(),
-            ad_hoc: options(&provenance.ad_hoc),
-            basis: provenance.basis.clone(),
-            taken_over_from: taken_over_from.map(str::to_owned),
-            shape: match plan.dataset.shape {
-                Shape::Long => VersionShape::Long,
-                Shape::Wide(_) => VersionShape::Wide,
-            },
+            as_of,
+            watched,
+            built_at,
+            service: Some(service),
+            runs,
+            rebuilt_as_of,
+            definition,
+            ad_hoc: options(&ad_hoc),
+            basis,
+            taken_over_from: None,
+            shape,
             sort: sort(plan),
-            key: match plan.dataset.shape {
-                Shape::Long => plan.dataset.written.key.clone(),
-                Shape::Wide(_) => None,
-            },
-            columns: columns.to_vec(),
-            partition_by: plan
-                .files
-                .partition_by
-                .iter()
-                .map(|&column| plan.dataset.written.name(column).to_owned())
-                .collect(),
-            rows,
-            content: content.to_owned(),
-            files: files.to_vec(),
-            facts: facts.to_owned(),
+            key,
+            columns: Vec::new(),
+            partition_by: plan.files.partition_by.iter().map(|&column| written.name(column).to_owned()).collect(),
+            rows: 0,
+            content: String::new(),
+            files: Vec::new(),
+            facts: String::new(),
         }
     }
 
@@ -249,11 +221,6 @@ impl VersionRecord {
         }
     }
 
-    /// The digests of the files that describe its rows.
-    pub(crate) fn describing(&self) -> DescribingFiles {
-        DescribingFiles { facts: Some(self.facts.clone()) }
-    }
-
     /// The size of its data files.
     pub fn bytes(&self) -> u64 {
         self.files.iter().map(|file| file.bytes).sum()
@@ -276,16 +243,6 @@ pub(super) fn sort(plan: &Plan) -> Vec<String> {
         Shape::Long => plan.dataset.written.sort.clone(),
         Shape::Wide(_) => vec![plan.dataset.written.name(Column::Date).to_owned()],
     }
-}
-
-/// The provenance in a Parquet file's metadata. It does not include when the file was built, as of when, or from which
-/// runs, so that the same rows have the same bytes, even after runs were compacted. Those are in `dataset.json`.
-pub(super) fn metadata(provenance: &Provenance) -> Vec<(&'static str, String)> {
-    vec![
-        ("bellwether.version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("bellwether.dataset", provenance.name.clone()),
-        ("bellwether.definition", provenance.definition.clone()),
-    ]
 }
 
 impl AnyRecord {

@@ -14,12 +14,11 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::link;
 use super::publication::Provenance;
-use super::record::{FACTS, RecordContents, VersionRecord, options};
-use super::staged::{Dataset, Staged};
-use super::table::{Finished, make_durable};
-use super::target_folder::TargetFolder;
+use super::record::{FACTS, VersionRecord, options};
+use super::retention;
+use super::staged::{Dataset, Staged, TargetFolder};
+use super::table::make_durable;
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -28,26 +27,19 @@ use crate::plan::Plan;
 use crate::process::cancel::{self, CancellationToken};
 use crate::process::trace::work;
 
-/// The latest version of a dataset, if it has the files that the next one needs.
-pub(crate) struct LatestVersion {
-    home: TargetFolder,
-    before: PreviousVersion,
-}
-
 /// The outcome of reusing a version.
 pub(crate) enum ReuseOutcome {
     /// One of its files does not match its record.
     Damaged(PathBuf),
-    /// A version was made from it.
-    Reused(ReusedVersion),
-}
-
-/// A version with the files of another one.
-pub(crate) struct ReusedVersion {
-    /// The new version.
-    pub staged: Staged,
-    /// Name of the previous version.
-    pub from: String,
+    /// A version with its files.
+    Reused {
+        /// The new version.
+        staged: Staged,
+        /// Name of the previous version.
+        from: String,
+        /// The facts about its rows.
+        facts: Vec<u8>,
+    },
 }
 
 /// A published version being reused.
@@ -57,56 +49,40 @@ struct PreviousVersion {
     facts: Vec<u8>,
 }
 
-impl LatestVersion {
-    /// The latest version of a dataset in a folder of datasets; `None` if there is none with this basis.
-    pub(crate) fn of_basis(datasets: &Path, provenance: &Provenance) -> Result<Option<Self>> {
-        let home = TargetFolder::of(datasets, &provenance.name, &provenance.ad_hoc)?;
-        // The folder itself, not the link, which may move meanwhile.
-        let Some(path) = link::version(&home.folder) else { return Ok(None) };
-        let before = PreviousVersion::read(path).filter(|before| before.known.basis == provenance.basis);
-        Ok(before.map(|before| Self { home, before }))
+/// Makes a version from the latest one of a dataset in a folder of datasets, if that is intact; `None` if there is none with
+/// this basis.
+pub(crate) fn reuse_latest(
+    datasets: &Path,
+    plan: &Plan,
+    provenance: &Provenance,
+    stop: &CancellationToken,
+) -> Result<Option<ReuseOutcome>> {
+    let home = TargetFolder::of(datasets, &provenance.name, &provenance.ad_hoc)?;
+    // The folder itself, not the link, which may move meanwhile.
+    let before = retention::latest_version(&home.folder).and_then(PreviousVersion::read);
+    let Some(before) = before.filter(|before| before.known.basis == provenance.basis) else { return Ok(None) };
+    let _work = work!("reuse files");
+    if let Some(damaged) = before.damaged_file(stop)? {
+        return Ok(Some(ReuseOutcome::Damaged(damaged)));
     }
-
-    /// The facts about its rows, verified on reuse.
-    pub(crate) fn facts(&self) -> &[u8] {
-        &self.before.facts
-    }
-
-    /// Makes a version from it, if it is intact.
-    pub(crate) fn take_over(
-        self,
-        plan: &Plan,
-        provenance: &Provenance,
-        stop: &CancellationToken,
-    ) -> Result<ReuseOutcome> {
-        let _work = work!("reuse files");
-        let Self { home, before } = self;
-        if let Some(damaged) = before.damaged_file(stop)? {
-            return Ok(ReuseOutcome::Damaged(damaged));
+    let PreviousVersion { path, known, facts } = before;
+    let VersionRecord { version: from, columns, rows, content, files, facts: digest, .. } = known;
+    let (version, staging) = home.stage(provenance.built_at)?;
+    files.par_iter().try_for_each(|file| {
+        cancel::check(stop)?;
+        let target = staging.file(&file.name);
+        if let Some(folder) = target.parent() {
+            fs::create_dir_all(folder).map_err(FileError::write(folder))?;
         }
-        let PreviousVersion { path, known, facts } = before;
-        let VersionRecord { version: from, columns, rows, content, files, facts: digest, .. } = known;
-        let (version, staging) = home.stage(provenance.built_at)?;
-        files.par_iter().try_for_each(|file| {
-            cancel::check(stop)?;
-            take(&path.join(&file.name), &staging.file(&file.name))
-        })?;
-        let files = make_durable(&staging.file(""), vec![Finished(files)])?;
-        file::write_bytes(&staging.file(FACTS), &facts)?;
-        let written = RecordContents {
-            version: &version,
-            provenance,
-            taken_over_from: Some(&from),
-            columns: &columns,
-            rows,
-            content: &content,
-            files: &files,
-            facts: &digest,
-        };
-        let record = Box::new(VersionRecord::of(plan, written));
-        let staged = Staged { home, staging, record, keep: plan.files.keep };
-        Ok(ReuseOutcome::Reused(ReusedVersion { staged, from }))
-    }
+        links::link_or_copy(&path.join(&file.name), &target)
+    })?;
+    make_durable(&staging.file(""), &files)?;
+    file::write_bytes(&staging.file(FACTS), &facts)?;
+    let taken_over_from = Some(from.clone());
+    let record = VersionRecord::new(plan, provenance.clone(), version);
+    let record = Box::new(VersionRecord { columns, rows, content, files, facts: digest, taken_over_from, ..record });
+    let staged = Staged { home, staging, record, keep: plan.files.keep };
+    Ok(Some(ReuseOutcome::Reused { staged, from, facts }))
 }
 
 /// An intact ad hoc build, or the latest version of the definition itself, whose record would differ only in its build time,
@@ -125,7 +101,7 @@ pub(crate) fn built_before(
             && known.runs == provenance.runs
     };
     let newest_first: Vec<PathBuf> = match provenance.ad_hoc.is_none() {
-        true => link::latest_target(&home.folder).into_iter().map(|latest| home.folder.join(latest)).collect(),
+        true => retention::latest_target(&home.folder).into_iter().map(|latest| home.folder.join(latest)).collect(),
         false => file::folders(&home.folder)?.into_iter().rev().collect(),
     };
     for before in newest_first.into_iter().filter_map(PreviousVersion::read).filter(is_same) {
@@ -162,12 +138,4 @@ impl PreviousVersion {
         cancel::check(stop)?;
         Ok(damaged)
     }
-}
-
-/// Links or copies a file of the previous version into the new one.
-fn take(from: &Path, to: &Path) -> Result<()> {
-    if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(FileError::write(folder))?;
-    }
-    links::link_or_copy(from, to)
 }

@@ -4,18 +4,19 @@
 //! replaced.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::slice;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 
+use super::formats::{FormatWriter, RowEncoding, RowFormat};
 use super::record::{RECORD, VersionRecord};
-use super::stream::{self, OutputKind, RowEncoding, RowFormat, RowWriter};
-use crate::columns::Rows;
+use crate::columns::{RowBuffer, Rows};
 use crate::disk::file::{self, FileError, TargetFile};
 use crate::disk::remove;
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::error::{Error, ErrorKind, Reason, Result, system_error};
 
 /// Where the rows go.
 pub enum Destination<'a> {
@@ -27,7 +28,9 @@ pub enum Destination<'a> {
 
 /// Rows being written.
 pub struct RowOutput<'a> {
-    writer: RowWriter<Box<dyn Write + Send + 'a>>,
+    writer: FormatWriter<Box<dyn Write + Send + 'a>>,
+    /// The rows of the next row group, in a format that has them.
+    buffer: Option<RowBuffer>,
     /// The file; none for a stream.
     file: Option<TargetFile>,
     hidden: HiddenFile,
@@ -60,10 +63,13 @@ impl<'a> RowOutput<'a> {
                 (Box::new(out), Some(target), HiddenFile(Some(hidden)))
             }
         };
-        let kind = if file.is_some() { OutputKind::File } else { OutputKind::Stream };
-        let writer = RowWriter::create(format, kind, out, schema, encoding);
+        let writer = match format {
+            RowFormat::Arrow if file.is_none() => FormatWriter::create_arrow_stream(out, &schema),
+            _ => FormatWriter::create(format, out, schema, encoding),
+        };
         let writer = writer.map_err(|error| failure(file.as_ref(), error))?;
-        Ok(Self { writer, file, hidden })
+        let buffer = (format == RowFormat::Parquet).then(|| RowBuffer::new(encoding.row_group_rows));
+        Ok(Self { writer, buffer, file, hidden })
     }
 
     /// Adds rows.
@@ -81,7 +87,11 @@ impl<'a> RowOutput<'a> {
     ///
     /// As [`write`](Self::write).
     pub fn write_rows(&mut self, rows: &Rows) -> Result<()> {
-        self.writer.write(rows).map_err(|error| failure(self.file.as_ref(), error))
+        let written = match &mut self.buffer {
+            Some(buffer) => buffer.push(rows).iter().try_for_each(|group| self.writer.write(group)),
+            None => self.writer.write(slice::from_ref(rows)),
+        };
+        written.map_err(|error| failure(self.file.as_ref(), error))
     }
 
     /// Completes the rows. A file is then durable under its name.
@@ -90,8 +100,11 @@ impl<'a> RowOutput<'a> {
     ///
     /// As [`write`](Self::write).
     pub fn finish(self) -> Result<()> {
-        let Self { writer, file, mut hidden } = self;
-        writer.finish().map_err(|error| failure(file.as_ref(), error))?;
+        let Self { mut writer, buffer, file, mut hidden } = self;
+        let last = buffer.and_then(|mut buffer| buffer.take());
+        let finished = last.map_or(Ok(()), |group| writer.write(&group)).and_then(|()| writer.finish());
+        finished.map_err(|error| failure(file.as_ref(), error))?;
+        drop(writer);
         let (Some(target), Some(from)) = (file, &hidden.0) else { return Ok(()) };
         file::sync(&file::open(from)?, &target.path)?;
         let to = target.check()?;
@@ -113,10 +126,14 @@ fn is_published(file: &Path) -> bool {
     with_record.filter_map(is_of).any(|is_one| is_one)
 }
 
+/// A failure to write to the file, or to send, with the system's error wherever it is in the chain.
 fn failure(file: Option<&TargetFile>, error: Reason) -> Error {
     match file {
         Some(file) => FileError::encode(&file.path, error),
-        None => stream::failure(error),
+        None => {
+            let source = system_error(&error).unwrap_or_else(|| io::Error::other(error));
+            Error::new(ErrorKind::Stream, "cannot write to the stream").with_source(source)
+        }
     }
 }
 

@@ -1,13 +1,23 @@
-//! A complete dataset that is not published yet.
+//! Where versions of a dataset are written, the definition's own in its folder and ad hoc builds in `builds` inside it; and how they
+//! are published once they are complete: built here, or fetched from elsewhere.
+//!
+//! An ad hoc build is named after its instant and options, `20261120T213000Z-7f3a-ticker-XOM`, and `latest` never
+//! points to it. It is never removed automatically.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use super::link::Link;
-use super::record::{RECORD, VersionRecord};
-use super::retention;
-use super::target_folder::TargetFolder;
-use crate::disk::file::{self, FileRecord, Staging};
-use crate::error::Result;
+use chrono::{DateTime, Utc};
+
+use super::published;
+use super::record::{BUILDS, RECORD, VersionRecord};
+use super::retention::{self, Link};
+use crate::disk::file::{self, FileError, FileRecord, Staging};
+use crate::disk::links;
+use crate::disk::names::is_unique;
+use crate::error::{ErrorKind, Result};
+use crate::plan::AdHoc;
+use crate::time::{free_name, unique_name};
 
 /// A version of a dataset under its hidden name, with all its files. Its record is written last.
 pub(crate) struct Staged {
@@ -56,5 +66,171 @@ impl Staged {
         };
         let left = retention::tidy(folder, &version, latest.is_some().then_some(keep));
         Ok(Dataset { path, latest, overtaken_by, left, rows, files, content })
+    }
+}
+
+/// The longest description of options in a name; `dataset.json` has all of them.
+const LABEL_BYTES: usize = 64;
+
+/// Where a version is written.
+#[derive(Clone, Debug)]
+pub(super) struct TargetFolder {
+    /// The folder it appears in.
+    pub(super) folder: PathBuf,
+    /// The options in its name; `None` for the definition's own.
+    label: Option<String>,
+    /// The version that was the latest when the work began.
+    latest_before: Option<String>,
+}
+
+impl TargetFolder {
+    /// Where a build with these options is written.
+    pub(super) fn of(datasets: &Path, name: &str, ad_hoc: &AdHoc) -> Result<Self> {
+        let folder = datasets.join(name);
+        retention::check_folder(&folder)?;
+        if ad_hoc.is_none() {
+            return Ok(Self { latest_before: retention::latest_target(&folder), folder, label: None });
+        }
+        let builds = folder.join(BUILDS);
+        match fs::symlink_metadata(&builds) {
+            Ok(found) if !found.is_dir() => {
+                let found = if found.is_symlink() { "a symbolic link" } else { "a file" };
+                Err(FileError::occupied(&builds, found, "a folder"))
+            }
+            _ => Ok(Self { folder: builds, label: Some(label(ad_hoc)), latest_before: None }),
+        }
+    }
+
+    /// Whether it is for the definition's own versions.
+    pub(super) fn is_own(&self) -> bool {
+        self.label.is_none()
+    }
+
+    /// The latest version, if another process published it meanwhile and it knows more than one as of an instant.
+    fn newer_version(&self, as_of: DateTime<Utc>) -> Option<String> {
+        let latest =
+            retention::latest_target(&self.folder).filter(|latest| Some(latest) != self.latest_before.as_ref())?;
+        let record = VersionRecord::open(&self.folder.join(&latest)).ok()?;
+        (record.as_of > as_of).then_some(latest)
+    }
+
+    /// Starts a version: its name, and the hidden folder it is written in.
+    pub(super) fn stage(&self, built_at: DateTime<Utc>) -> Result<(String, Staging)> {
+        let name = |version: &str| match &self.label {
+            Some(label) => format!("{version}-{label}"),
+            None => version.to_owned(),
+        };
+        let version = free_name(built_at, |version| !self.folder.join(name(version)).exists());
+        let staging = Staging::create(&self.folder, &version)?;
+        Ok((name(&version), staging))
+    }
+}
+
+/// Options as part of a name: `ticker-XOM-from-2026-01-01`.
+fn label(ad_hoc: &AdHoc) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let mut label = String::new();
+    let mut last = "";
+    for (name, value) in ad_hoc.options() {
+        let part = if name == last { value } else { format!("{name}-{value}") };
+        let gap = if label.is_empty() { "" } else { "-" };
+        if label.len() + gap.len() + part.len() > LABEL_BYTES {
+            label.push_str(gap);
+            label.push_str("etc");
+            break;
+        }
+        label.push_str(gap);
+        label.extend(part.chars().map(|c| if is_plain(c) { c } else { '-' }));
+        last = name;
+    }
+    label
+}
+
+impl VersionRecord {
+    /// Parses the record of the definition's own version in a folder, which need not be on this machine.
+    pub(crate) fn of_version(text: &[u8], folder: &Path) -> Result<Self> {
+        let record = Self::parse(text, folder)?;
+        if !is_unique(&record.version) || folder.file_name().is_none_or(|name| *name != *record.version) {
+            let reason = "it is the record of another version";
+            return Err(FileError::damage(&folder.join(RECORD), reason));
+        }
+        Ok(record)
+    }
+
+    /// The definition's own versions of a dataset in a folder of datasets, of the current layout.
+    pub(crate) fn of_dataset(datasets: &Path, name: &str) -> Result<Vec<(PathBuf, Self)>> {
+        let mut found = Vec::new();
+        for path in published::version_folders(&datasets.join(name))? {
+            if file::is_gone(&path.join(RECORD)) {
+                continue;
+            }
+            match Self::of_version(&links::read(&path.join(RECORD))?, &path) {
+                Err(error) if error.kind() == ErrorKind::Layout => {}
+                whole => found.push((path, whole?)),
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The names of the datasets in a folder of datasets.
+pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
+    let name = |path: PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let folders = file::folders(datasets)?;
+    Ok(folders.into_iter().filter_map(name).filter(|name| crate::disk::names::is_dataset(name)).collect())
+}
+
+/// What becomes of `latest` once a version has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linking {
+    /// It points to that version.
+    Latest,
+    /// It points to the same version as before.
+    Unchanged,
+}
+
+/// A version being received, under a hidden name and without its record.
+#[derive(Debug)]
+pub(crate) struct IncomingVersion {
+    folder: PathBuf,
+    version: String,
+    /// The name of this attempt.
+    unique: String,
+    staging: Staging,
+}
+
+impl IncomingVersion {
+    /// Starts receiving a version.
+    pub(crate) fn begin(datasets: &Path, name: &str, version: &str, now: DateTime<Utc>) -> Result<Self> {
+        let folder = datasets.join(name);
+        retention::check_folder(&folder)?;
+        let unique = unique_name(now);
+        let staging = Staging::create(&folder, &unique)?;
+        Ok(Self { folder, version: version.to_owned(), unique, staging })
+    }
+
+    /// The folder for the files.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.staging.file("")
+    }
+
+    /// Publishes it. Its files must match its record. Clears what killed attempts left.
+    pub(crate) fn publish(self, record: &[u8], files: &[FileRecord], linking: Linking) -> Result<()> {
+        let Self { folder, version, unique, staging } = self;
+        file::sync_below(&staging.file(""), files.iter().map(|file| file.name.as_str()))?;
+        file::write_bytes(&staging.file(RECORD), record)?;
+        let link = match linking {
+            Linking::Latest => Some(Link::prepare(&folder, &version, &unique)?),
+            Linking::Unchanged => None,
+        };
+        let target = folder.join(&version);
+        if !target.join(RECORD).exists() {
+            staging.publish(&target)?;
+        }
+        link.map_or(Ok(()), |link| link.show().map(drop))?;
+        if let Some(left) = retention::tidy(&folder, &version, None) {
+            tracing::warn!(folder = %folder.display(), left, "an interrupted download cannot be removed");
+        }
+        Ok(())
     }
 }

@@ -1,15 +1,24 @@
-//! The files of one folder: the same rows in every format.
+//! The files of one folder: the same rows in every format, in files that several threads may write, durably.
+//!
+//! The system keeps written data in memory for half a minute, so making a file durable at the end would wait for all of
+//! it. A long file is therefore synced piece by piece while the next piece is written.
+//!
+//! The system also allocates disk space block by block as a file grows, which takes as long as copying the bytes. So
+//! space for a long file is preallocated, and unused space is released.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
 
 use arrow::datatypes::SchemaRef;
 use rayon::prelude::*;
 
-use super::durable_file::DurableFile;
-use super::{Encoding, FormatWriter};
+use super::formats::{FormatWriter, RowEncoding};
 use crate::columns::{RowBuffer, Rows};
 use crate::disk::file::{self, DigestWriter, FileError, FileRecord};
+use crate::disk::links::NOFOLLOW;
 use crate::error::Result;
 use crate::plan::Format;
 use crate::process::cancel::{self, CancellationToken};
@@ -24,10 +33,8 @@ pub(super) struct WriteOptions {
     pub(super) root: PathBuf,
     /// The formats to write.
     pub(super) formats: Vec<Format>,
-    /// Rows per row group.
-    pub(super) row_group_rows: usize,
     /// How rows are encoded.
-    pub(super) encoding: Encoding,
+    pub(super) encoding: RowEncoding,
     /// Cancels writing.
     pub(super) stop: CancellationToken,
 }
@@ -41,10 +48,6 @@ pub(super) struct TableWriter {
     stop: CancellationToken,
 }
 
-/// Finished files, named by their paths inside the root.
-#[derive(Debug)]
-pub(super) struct Finished(pub(super) Vec<FileRecord>);
-
 impl TableWriter {
     /// Starts the files of a path inside the root, given without extension.
     pub(super) fn create(options: &WriteOptions, stem: &str, schema: &SchemaRef) -> Result<Self> {
@@ -56,11 +59,17 @@ impl TableWriter {
             let name = format!("{stem}.{format}");
             let path = options.root.join(&name);
             let out = DigestWriter::new(DurableFile::create(&path)?);
-            let writer = FormatWriter::create(format, out, SchemaRef::clone(schema), &options.encoding);
+            let writer = FormatWriter::create(format.into(), out, SchemaRef::clone(schema), &options.encoding);
             Ok((name, writer.map_err(|error| FileError::encode(&path, error))?))
         };
         let writers = options.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
-        Ok(Self { path, writers, buffer: RowBuffer::new(options.row_group_rows), rows: 0, stop: options.stop.clone() })
+        Ok(Self {
+            path,
+            writers,
+            buffer: RowBuffer::new(options.encoding.row_group_rows),
+            rows: 0,
+            stop: options.stop.clone(),
+        })
     }
 
     pub(super) fn push(&mut self, rows: &Rows) -> Result<()> {
@@ -93,8 +102,8 @@ impl TableWriter {
         self.writers.par_iter_mut().try_for_each(write)
     }
 
-    /// Completes the files. They are not durable yet.
-    pub(super) fn finish(mut self) -> Result<Finished> {
+    /// Completes the files, named by their paths inside the root. They are not durable yet.
+    pub(super) fn finish(mut self) -> Result<Vec<FileRecord>> {
         self.flush()?;
         let Self { path, writers, rows, .. } = self;
         let finish = |(name, mut writer): (String, FormatWriter<DigestWriter<DurableFile>>)| {
@@ -102,7 +111,7 @@ impl TableWriter {
             finished.map_err(|error| FileError::encode(&path.with_file_name(last(&name)), error))?;
             Ok(writer.out().record(&name, rows))
         };
-        writers.into_iter().map(finish).collect::<Result<_>>().map(Finished)
+        writers.into_iter().map(finish).collect()
     }
 }
 
@@ -111,8 +120,132 @@ fn last(name: &str) -> &str {
 }
 
 /// Makes finished files and their folders durable.
-pub(super) fn make_durable(root: &Path, finished: Vec<Finished>) -> Result<Vec<FileRecord>> {
-    let files: Vec<FileRecord> = finished.into_iter().flat_map(|Finished(files)| files).collect();
-    file::sync_below(root, files.iter().map(|file| file.name.as_str()))?;
-    Ok(files)
+pub(super) fn make_durable(root: &Path, files: &[FileRecord]) -> Result<()> {
+    file::sync_below(root, files.iter().map(|file| file.name.as_str()))
+}
+
+/// The size of a piece that is synced.
+const PIECE_BYTES: u64 = 16 << 20;
+
+/// Files smaller than this are not preallocated.
+const LONG_BYTES: u64 = 8 << 20;
+
+/// How much is preallocated: a share of the file's length, up to a maximum. Many files may be open on a nearly full
+/// disk.
+const SHARE_AHEAD: u64 = 8;
+const MOST_AHEAD: u64 = 16 << 20;
+
+/// A new file that is open only while something is written to it: a dataset may have more unfinished files than a
+/// process may have open. Callers should buffer.
+#[derive(Debug)]
+struct DurableFile {
+    path: PathBuf,
+    /// Bytes written.
+    length: u64,
+    /// End of the preallocated space; the maximum if preallocation failed.
+    reserved: u64,
+    /// Bytes written since the last sync.
+    unsynced: u64,
+    /// The sync in progress.
+    syncing: Option<JoinHandle<io::Result<()>>>,
+}
+
+impl DurableFile {
+    pub(super) fn create(path: &Path) -> Result<Self> {
+        file::create(path)?;
+        Ok(Self { path: path.to_owned(), length: 0, reserved: 0, unsynced: 0, syncing: None })
+    }
+
+    fn open(&self) -> io::Result<File> {
+        OpenOptions::new().append(true).custom_flags(NOFOLLOW).open(&self.path)
+    }
+
+    /// Preallocates space for bytes about to be written, and for some that may follow.
+    fn reserve(&mut self, file: &File, bytes: usize) {
+        let end = self.length + bytes as u64;
+        if self.length < LONG_BYTES || end <= self.reserved {
+            return;
+        }
+        let (from, to) = (self.reserved.max(self.length), end + (self.length / SHARE_AHEAD).min(MOST_AHEAD));
+        self.reserved = if file::reserve(file, from, to - from) { to } else { u64::MAX };
+    }
+
+    /// Releases unused space.
+    fn release(&mut self) -> io::Result<()> {
+        if self.reserved > self.length {
+            // Some systems cannot truncate files opened for appending.
+            OpenOptions::new().write(true).custom_flags(NOFOLLOW).open(&self.path)?.set_len(self.length)?;
+        }
+        self.reserved = 0;
+        Ok(())
+    }
+
+    fn count(&mut self, file: File, bytes: usize) -> io::Result<()> {
+        self.length += bytes as u64;
+        self.unsynced += bytes as u64;
+        let is_busy = self.syncing.as_ref().is_some_and(|sync| !sync.is_finished());
+        if self.unsynced >= PIECE_BYTES && !is_busy {
+            self.wait_for_sync()?;
+            self.unsynced = 0;
+            self.syncing = thread::Builder::new().spawn(move || file.sync_data()).ok();
+        }
+        Ok(())
+    }
+
+    /// Waits for the sync in progress. Its failure is reported only here.
+    fn wait_for_sync(&mut self) -> io::Result<()> {
+        let result = self.syncing.take().map(JoinHandle::join);
+        result.map_or(Ok(()), |result| result.unwrap_or_else(|_| Err(io::Error::other("a worker thread panicked"))))
+    }
+}
+
+impl Write for DurableFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = self.open()?;
+        self.reserve(&file, bytes.len());
+        let count = file.write(bytes)?;
+        self.count(file, count)?;
+        Ok(count)
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = self.open()?;
+        self.reserve(&file, bytes.len());
+        file.write_all(bytes)?;
+        self.count(file, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.wait_for_sync()?;
+        self.release()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::{DurableFile, LONG_BYTES, MOST_AHEAD};
+
+    #[test]
+    fn a_long_file_releases_its_preallocated_space() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("long");
+        let mut file = DurableFile::create(&path).unwrap();
+        let piece: Vec<u8> = (0..999_983_u32).map(|at| (at % 251) as u8).collect();
+        let mut written = 0;
+        while written < LONG_BYTES * 5 {
+            file.write_all(&piece).unwrap();
+            written += piece.len() as u64;
+            let metadata = fs::metadata(&path).unwrap();
+            assert_eq!(metadata.len(), written, "preallocated space must not count");
+            assert!(metadata.blocks() * 512 < written + MOST_AHEAD + (1 << 20));
+        }
+        file.flush().unwrap();
+        let metadata = fs::metadata(&path).unwrap();
+        assert!(metadata.blocks() * 512 < written + (1 << 16), "{} for {written}", metadata.blocks() * 512);
+        assert!(fs::read(&path).unwrap().chunks(piece.len()).all(|part| part == piece));
+    }
 }

@@ -113,7 +113,7 @@ impl Built {
         self.scope.filter = self.plan.dataset.filter.clone();
         let Self { plan, view, scope, selection, prices, stop } = &self;
         let control = Control { stop: stop.clone(), ..Control::default() };
-        let work = Builder { plan, view, scope, control: &control, prices, before: None };
+        let work = Builder { prices, ..Builder::new(plan, view, scope, &control) };
         let deliver = |rows: crate::columns::Rows| {
             let written = &plan.dataset.written;
             let part = written.part(&rows).flat().and_then(|rows| selection.part(&rows, written.names()));

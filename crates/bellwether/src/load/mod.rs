@@ -18,8 +18,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod articles;
-mod batches;
 mod built;
 pub mod file;
 mod names;
@@ -27,27 +25,30 @@ pub mod now;
 mod published;
 #[cfg(feature = "query")]
 pub mod query;
-mod wide;
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchReader};
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use chrono::{DateTime, Utc};
 use polars::prelude::DataFrame;
 
-pub use self::batches::Batches;
 use self::built::Built;
-pub use self::published::Published;
-use crate::error::Result;
+use crate::columns::compact;
+use crate::error::{Error, Result};
 use crate::export::PublishedReader;
-pub use crate::export::Selection;
 use crate::frames;
-pub use crate::plan::AdHoc;
-use crate::plan::{ColumnNames, Plan};
+use crate::plan::{ColumnNames, Plan, RowKind};
 use crate::process::cancel::CancellationToken;
 use crate::project::Project;
 use crate::run::PriceInput;
+
+pub use self::published::Published;
+pub use crate::export::Selection;
+pub use crate::plan::AdHoc;
 
 /// A dataset to read: published, or built from an archive.
 #[derive(Clone, Debug)]
@@ -241,5 +242,69 @@ impl Dataset {
 
     fn of_plan(built: Built) -> Self {
         Self(DatasetOrigin::Built(Arc::new(built)))
+    }
+}
+
+impl Dataset {
+    /// The articles about the tickers of a plan, known as of an instant, or now: their values, when each was first seen, and
+    /// how often it was revised. They are the rows of a dataset of news, with the plan's naive dates; articles that are
+    /// repeated exactly are all there.
+    ///
+    /// # Errors
+    ///
+    /// When the archive cannot be read or has no answers to the plan's requests.
+    pub fn articles(plan: &Plan, archive: &Path, as_of: Option<DateTime<Utc>>) -> Result<Self> {
+        let plan = Plan { dataset: plan.dataset.of_articles(), ..plan.clone() };
+        Self::from_archive(plan, archive, &AdHoc { as_of, ..AdHoc::default() })
+    }
+
+    /// Every value that the signals of a plan had, whatever they said, with from when and until when it was known: the rows
+    /// of a dataset of all vintages.
+    ///
+    /// # Errors
+    ///
+    /// When the plan has no signals, and those of [`Dataset::from_archive`].
+    pub fn history(plan: &Plan, archive: &Path, ad_hoc: &AdHoc) -> Result<Self> {
+        if plan.dataset.rows == RowKind::Article {
+            let what = format!("`{}` has no signals whose values have a history", plan.name);
+            return Err(Error::usage(what, "name a definition that has signals"));
+        }
+        let plan = Plan { dataset: plan.dataset.of_observations(), ..plan.clone() };
+        Self::from_archive(plan, archive, ad_hoc)
+    }
+}
+
+/// The rows of a dataset, batch by batch. A dictionary has only the names that occur in its batch, since frame
+/// libraries turn them into categories. An error is an [`ArrowError::ExternalError`] with an
+/// [`Error`](crate::error::Error) inside.
+pub struct Batches {
+    schema: SchemaRef,
+    rows: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
+}
+
+impl Batches {
+    pub(super) fn new(schema: SchemaRef, rows: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>) -> Self {
+        Self { schema, rows }
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let rows = self.rows.next()?;
+        Some(rows.map_err(|error| ArrowError::ExternalError(Box::new(error))).and_then(|rows| compact(&rows)))
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+impl fmt::Debug for Batches {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Batches").field("schema", &self.schema).finish_non_exhaustive()
     }
 }

@@ -115,7 +115,7 @@ impl AdHoc {
     ///
     /// If the dataset cannot have the columns that are to be added.
     pub fn apply(&self, plan: &mut Plan) -> Result<()> {
-        let mut added: Vec<Column> = self.add.iter().copied().map(Column::of).collect();
+        let mut added: Vec<Column> = self.add.iter().copied().map(Column::from).collect();
         let rows = plan.dataset.rows;
         let is_any = !added.is_empty() || !self.labels.is_empty();
         if is_any && plan.dataset.shape != Shape::Long || !self.labels.is_empty() && rows != RowKind::Signal {

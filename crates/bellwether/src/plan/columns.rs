@@ -1,11 +1,12 @@
-//! The columns of a dataset: their names, types and order.
+//! The columns of a dataset that are not features: their names, types, order and meaning.
 
-use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use crate::definition::{Added, Days, Statistic};
+use super::DatasetPlan;
+use super::features::Feature;
+use crate::definition::Added;
 use crate::interface::Period;
 use crate::tables;
 
@@ -155,8 +156,210 @@ impl Column {
     /// The columns of a closed set of names.
     pub const CHOICES: [Self; 4] = [Self::Period, Self::Regime, Self::Signal, Self::Source];
 
-    /// The column of a choice.
-    pub(super) fn of(added: Added) -> Self {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.spec().name
+    }
+
+    /// Whether many rows have the same value, so that each may have a folder.
+    pub(super) fn is_of_few(self) -> bool {
+        self.spec().is_of_few
+    }
+
+    /// What it means in a row of a kind.
+    pub fn meaning(self, rows: RowKind) -> Meaning {
+        let (mut spec, of_articles) = (self.spec(), rows == RowKind::Article);
+        match self {
+            Self::Date if of_articles => spec.what = "the date of the article, on the clock of `[dates]`",
+            Self::Score if of_articles => {
+                spec = Spec {
+                    what: "the score of the article",
+                    null: Some("the vendor gave none"),
+                    example: "0.41",
+                    ..spec
+                }
+            }
+            _ => {}
+        }
+        let mut what = spec.what.replace("{it}", if of_articles { "the article" } else { "the signal" });
+        if let Self::ExitAt(horizon) = self {
+            what = what.replace("{horizon}", horizon.as_str());
+        }
+        Meaning { what, unit: spec.unit, null: spec.null, example: spec.example }
+    }
+
+    /// What there is to say of it.
+    fn spec(self) -> Spec {
+        match self {
+            Self::Ticker => column("ticker", text, "the symbol, as the vendor spells it", "XOM").of_few(),
+            Self::Date => {
+                let what = "the date that the vendor gives the signal, on the clock of `[dates]`";
+                column("date", tables::date, what, "2026-11-24T00:00:00").of_few()
+            }
+            Self::Period => {
+                column("period", tables::choice, "the horizon: days (`5d`) or calendar months (`1m`)", "5d").of_few()
+            }
+            Self::Regime => {
+                column("regime", tables::choice, "the market regime that the signal is for", "neutral").of_few()
+            }
+            Self::Signal => column("signal", tables::choice, "`buy` or `sell`; in matrices 1 and -1", "buy").of_few(),
+            Self::Confidence => {
+                let what = "how sure the vendor is; not a probability unless the vendor says so";
+                column("confidence", real, what, "0.6664").in_unit(SCALE)
+            }
+            Self::FirstObservedAt => {
+                let what = "when an answer had {it} for the first time; you could not have known it before";
+                column("first_observed_at", tables::instant, what, "2026-11-24T21:30:04.118203Z")
+            }
+            Self::ObservedAt => {
+                let what = "when an answer had the row's values for the first time; later than `first_observed_at` if they \
+                            were revised";
+                column("observed_at", tables::instant, what, "2026-11-24T21:30:04.118203Z")
+            }
+            Self::Revisions => {
+                let what = "how often {it} was changed, withdrawn or listed again since it was first observed";
+                column("revisions", whole, what, "0").in_unit("changes").of_few()
+            }
+            Self::Backfilled => {
+                let what = "whether the row, or the news that its features need, was first seen later than `live_within` \
+                            after its date, so that the vendor may have known better";
+                column("backfilled", flag, what, "false").of_few()
+            }
+            Self::Claimed => {
+                let what = "whether the row rests on an imported file, which nobody witnessed: added by \
+                            `[archive] claimed` or `--include claimed`";
+                column("claimed", flag, what, "false").of_few()
+            }
+            Self::KnownAt => {
+                let what = "when everything in the row had been seen: {it}, and that its news had been asked for";
+                column("known_at", tables::instant, what, "2026-11-24T21:30:09.402117Z")
+            }
+            Self::TradableAt => {
+                let what = "when a session first opened or closed, as `trade_at` says, after `known_at`; if the row was \
+                            backfilled, after the time when the signal is made plus the lag, which is an assumption";
+                column("tradable_at", tables::instant, what, "2026-11-25T14:30:00.000000Z")
+                    .null_if("`[calendar]` does not tell of that day")
+            }
+            Self::Source => {
+                let what = "the operation that returned the row's values";
+                column("source", tables::choice, what, "signals-history-all").of_few()
+            }
+            Self::WatchedUntil => {
+                let what =
+                    "when the last answer listed the series, or no longer did; nothing is known of it after that";
+                column("watched_until", tables::instant, what, "2026-11-24T21:30:04.118203Z")
+            }
+            Self::Sector => {
+                column("sector", text, "the sector of the ticker when the row was first observed", "energy")
+                    .null_if("no sector had listed the ticker by then")
+                    .of_few()
+            }
+            Self::SectorLatest => {
+                column("sector_latest", text, "the sector of the ticker as of the build's instant", "energy")
+                    .null_if("no sector has listed the ticker")
+                    .of_few()
+            }
+            Self::Id => {
+                let what = "what the ticker stood for on the date, as the file of `[identity]` says: the same for a security \
+                            under several tickers; the ticker itself if the file does not name it";
+                column("id", text, what, "XOM").null_if("the file names the ticker, but not for that day").of_few()
+            }
+            Self::KnownFrom => {
+                let what = "when an answer had the value for the first time, or again after another one";
+                column("known_from", tables::instant, what, "2026-11-24T21:30:04.118203Z")
+            }
+            Self::KnownUntil => {
+                let what = "when an answer had another value, or no longer listed the signal";
+                column("known_until", tables::instant, what, "2026-11-25T21:30:03.902118Z")
+                    .null_if("the value is still known")
+            }
+            Self::Title => column("title", text, "the headline", "Exxon raises its dividend"),
+            Self::Link => column("link", text, "the address of the article", "https://news.example.com/1"),
+            Self::Copy => {
+                column("copy", whole, "0, 1, … for articles with the same date, title and address", "0").of_few()
+            }
+            Self::Score => {
+                let what = "the confidence, negative for a sell: what ranks, factors and matrices use";
+                column("score", real, what, "-0.6664").null_if("the signal has no direction").in_unit(SCALE)
+            }
+            Self::EntryAt => {
+                let what = "the session at whose close the signal can be entered: the first after the day on which the row \
+                            was known; if it was backfilled, by assumption the `lag` of `[labels]` after its date";
+                column("entry_at", tables::date, what, "2026-11-25T00:00:00")
+                    .null_if("the sessions begin after the date, or end before it")
+            }
+            Self::ExitAt(horizon) => {
+                let what = "a label, which looks ahead: the session at whose close a position ends, {horizon} after \
+                            `entry_at`, or that of the last close of a name that was delisted";
+                column(&LABELS[horizon.index()][0], tables::date, what, "2026-12-03T00:00:00")
+                    .null_if("the prices end before it")
+            }
+            Self::Return(horizon) => {
+                let what = "a label, which looks ahead: the return from the close of `entry_at` to that of the exit";
+                column(&LABELS[horizon.index()][1], real, what, "0.0123").null_if("one of the two closes is missing")
+            }
+        }
+    }
+
+    fn field(self) -> Field {
+        let spec = self.spec();
+        Field::new(spec.name, (spec.data_type)(), spec.null.is_some())
+    }
+}
+
+/// The unit of scores.
+pub(super) const SCALE: &str = "the vendor's scale";
+
+/// What there is to say of a column. Where its meaning depends on the row, that is the one of a signal.
+#[derive(Clone, Copy)]
+struct Spec {
+    name: &'static str,
+    data_type: fn() -> DataType,
+    /// Whether many rows have the same value.
+    is_of_few: bool,
+    /// What it holds: `{it}` is the signal or the article.
+    what: &'static str,
+    unit: Option<&'static str>,
+    null: Option<&'static str>,
+    example: &'static str,
+}
+
+fn column(name: &'static str, data_type: fn() -> DataType, what: &'static str, example: &'static str) -> Spec {
+    Spec { name, data_type, is_of_few: false, what, unit: None, null: None, example }
+}
+
+impl Spec {
+    fn of_few(self) -> Self {
+        Self { is_of_few: true, ..self }
+    }
+
+    fn in_unit(self, unit: &'static str) -> Self {
+        Self { unit: Some(unit), ..self }
+    }
+
+    fn null_if(self, null: &'static str) -> Self {
+        Self { null: Some(null), ..self }
+    }
+}
+
+fn text() -> DataType {
+    DataType::Utf8
+}
+
+fn whole() -> DataType {
+    DataType::Int32
+}
+
+fn real() -> DataType {
+    DataType::Float64
+}
+
+fn flag() -> DataType {
+    DataType::Boolean
+}
+
+impl From<Added> for Column {
+    fn from(added: Added) -> Self {
         match added {
             Added::Sector => Self::Sector,
             Added::SectorLatest => Self::SectorLatest,
@@ -172,74 +375,6 @@ impl Column {
             Added::Id => Self::Id,
         }
     }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ticker => "ticker",
-            Self::Date => "date",
-            Self::Period => "period",
-            Self::Regime => "regime",
-            Self::Signal => "signal",
-            Self::Confidence => "confidence",
-            Self::FirstObservedAt => "first_observed_at",
-            Self::ObservedAt => "observed_at",
-            Self::Revisions => "revisions",
-            Self::Backfilled => "backfilled",
-            Self::KnownAt => "known_at",
-            Self::TradableAt => "tradable_at",
-            Self::Source => "source",
-            Self::WatchedUntil => "watched_until",
-            Self::Claimed => "claimed",
-            Self::Sector => "sector",
-            Self::SectorLatest => "sector_latest",
-            Self::Id => "id",
-            Self::KnownFrom => "known_from",
-            Self::KnownUntil => "known_until",
-            Self::Title => "title",
-            Self::Link => "link",
-            Self::Copy => "copy",
-            Self::Score => "score",
-            Self::EntryAt => "entry_at",
-            Self::ExitAt(horizon) => &LABELS[horizon.index()][0],
-            Self::Return(horizon) => &LABELS[horizon.index()][1],
-        }
-    }
-
-    /// Whether many rows have the same value, so that each may have a folder.
-    pub(super) fn is_of_few(self) -> bool {
-        match self {
-            Self::Ticker | Self::Id | Self::Date | Self::Period | Self::Regime | Self::Signal | Self::Source => true,
-            Self::Sector | Self::SectorLatest | Self::Backfilled | Self::Claimed | Self::Revisions | Self::Copy => true,
-            Self::Confidence | Self::Score | Self::Title | Self::Link => false,
-            Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil | Self::KnownAt | Self::TradableAt => false,
-            Self::EntryAt | Self::ExitAt(_) | Self::Return(_) | Self::KnownFrom | Self::KnownUntil => false,
-        }
-    }
-
-    /// Whether a row may have none: a ticker that no sector lists, an article without a score, a day that no calendar tells
-    /// of, or on which no id belongs to the ticker; a value that is still known. (Each signal is a buy or a sell, so each has
-    /// a score.)
-    pub(super) fn is_nullable(self) -> bool {
-        let is_label = matches!(self, Self::EntryAt | Self::ExitAt(_) | Self::Return(_));
-        let is_open = matches!(self, Self::TradableAt | Self::KnownUntil);
-        is_label || is_open || matches!(self, Self::Sector | Self::SectorLatest | Self::Id | Self::Score)
-    }
-
-    fn data_type(self) -> DataType {
-        match self {
-            Self::Ticker | Self::Sector | Self::SectorLatest | Self::Id | Self::Title | Self::Link => DataType::Utf8,
-            Self::Date | Self::EntryAt | Self::ExitAt(_) => tables::date(),
-            Self::Period | Self::Regime | Self::Signal | Self::Source => tables::choice(),
-            Self::Confidence | Self::Score | Self::Return(_) => DataType::Float64,
-            Self::FirstObservedAt | Self::ObservedAt | Self::WatchedUntil | Self::KnownAt | Self::TradableAt => {
-                tables::instant()
-            }
-            Self::KnownFrom | Self::KnownUntil => tables::instant(),
-            Self::Revisions | Self::Copy => DataType::Int32,
-            Self::Backfilled | Self::Claimed => DataType::Boolean,
-        }
-    }
 }
 
 /// The names of the columns of each horizon: the end of a position, and its return.
@@ -252,147 +387,34 @@ pub fn is_label(own: &str) -> bool {
     LABELS.iter().any(|names| names.iter().any(|name| name == own))
 }
 
-/// One of the three articles of a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reference {
-    /// The lowest-scoring one.
-    Low,
-    /// The highest-scoring one.
-    High,
-    /// The one that represents the average.
-    Avg,
-}
-
-impl Reference {
-    /// All three.
-    pub const ALL: [Self; 3] = [Self::Low, Self::High, Self::Avg];
-
-    /// Its name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Low => "low",
-            Self::High => "high",
-            Self::Avg => "avg",
-        }
-    }
-}
-
-/// A mean of a window in which an article of its last day counts whole, and an older one half as much for each half-life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decay {
-    /// The half-life.
-    pub half_life: Days,
-    /// The window.
-    pub window: Days,
-}
-
-impl Decay {
-    /// What an article of the last day counts.
-    const WHOLE: f64 = 1e12;
-
-    /// Articles that are older than so many half-lives do not count. The others count at least a millionth, to six digits.
-    const HALVINGS: f64 = 20.0;
-
-    /// What an article counts that is so many days older than the last day of the window, for each day of it, in
-    /// trillionths.
-    pub fn weights(self) -> Vec<i64> {
-        let halvings = |age: i32| f64::from(age) / f64::from(self.half_life.count());
-        let counted = (0..self.window.count()).map(halvings).take_while(|halvings| *halvings <= Self::HALVINGS);
-        counted.map(|halvings| (Self::WHOLE * (-halvings).exp2()).round() as i64).collect()
-    }
-}
-
-/// A feature: a number computed from the news known when a signal was made.
+/// What a column means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Feature {
-    /// A statistic of the articles in a window, or of their scores.
-    Window(Statistic, Days),
-    /// The mean of the scores, each of which counts less the older its article is.
-    Decay(Decay),
-    /// The score of the last article.
-    LastScore,
-    /// The date of the last article.
-    LastDate,
-    /// The age of the last article in days, at the signal.
-    DaysSince,
-    /// A score of the last summary.
-    Summary(Reference),
-    /// How many days before the signal the last summary was seen.
-    SummaryDaysSince,
-    /// A field of the last record of historical sentiment.
-    Historical(Arc<str>),
+pub struct Meaning {
+    /// What it holds.
+    pub what: String,
+    /// Its unit; none if it has none.
+    pub unit: Option<&'static str>,
+    /// When it is null; none if it never is.
+    pub null: Option<&'static str>,
+    /// A value, as CSV has it.
+    pub example: &'static str,
 }
 
-impl Feature {
-    /// The features of some windows and statistics: window by window, then the last article.
-    pub(super) fn of_articles(windows: &[Days], statistics: &[Statistic], half_lives: &[Days]) -> Vec<Self> {
-        let in_window = |window: Days| {
-            statistics.iter().flat_map(move |&statistic| match statistic {
-                Statistic::Decay => {
-                    half_lives.iter().map(|&half_life| Self::Decay(Decay { half_life, window })).collect()
-                }
-                Statistic::Last | Statistic::DaysSince => Vec::new(),
-                of_window => vec![Self::Window(of_window, window)],
-            })
-        };
-        let mut features: Vec<Self> = windows.iter().flat_map(|&days| in_window(days)).collect();
-        if statistics.contains(&Statistic::Last) {
-            features.extend([Self::LastScore, Self::LastDate]);
-        }
-        if statistics.contains(&Statistic::DaysSince) {
-            features.push(Self::DaysSince);
-        }
-        features
-    }
-
-    /// The number of articles in a window.
-    pub fn count(window: Days) -> Self {
-        Self::Window(Statistic::Count, window)
-    }
-
-    /// Its window, if it has one.
-    pub fn window(&self) -> Option<Days> {
-        match self {
-            Self::Window(_, days) | Self::Decay(Decay { window: days, .. }) => Some(*days),
-            _ => None,
-        }
-    }
-
-    pub(super) fn field(&self) -> Field {
-        let data_type = match self {
-            // Without articles in a window the count is zero and the mean is null; both are if it is unknown.
-            Self::Window(Statistic::Count, _) | Self::DaysSince | Self::SummaryDaysSince => DataType::Int32,
-            Self::LastDate => tables::date(),
-            _ => DataType::Float64,
-        };
-        Field::new(self.to_string(), data_type, true)
-    }
-}
-
-/// The name of the feature's column.
-impl fmt::Display for Feature {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Window(statistic, days) => write!(formatter, "news_{statistic}_{days}"),
-            Self::Decay(Decay { half_life, window }) => write!(formatter, "news_decay_{half_life}_{window}"),
-            Self::LastScore => formatter.write_str("news_last_score"),
-            Self::LastDate => formatter.write_str("news_last_date"),
-            Self::DaysSince => formatter.write_str("news_days_since"),
-            Self::Summary(reference) => write!(formatter, "summary_{}_score", reference.as_str()),
-            Self::SummaryDaysSince => formatter.write_str("summary_days_since"),
-            Self::Historical(field) => write!(formatter, "historical_{field}"),
-        }
+impl DatasetPlan {
+    /// What a column means, by the name that it is written under.
+    pub fn meaning(&self, name: &str) -> Option<Meaning> {
+        let own = self.written.names().own(name);
+        let column = self.columns.iter().find(|column| column.name() == own);
+        let feature = || self.features.iter().find(|feature| feature.to_string() == own);
+        column.map(|column| column.meaning(self.rows)).or_else(|| feature().map(Feature::meaning))
     }
 }
 
 /// The columns of a long dataset: those that it always has, the features, and those that were added.
 pub(super) fn long(columns: &[Column], features: &[Feature], kind: RowKind) -> SchemaRef {
-    let own = |columns: &[Column]| -> Vec<Field> {
-        let field = |column: &Column| Field::new(column.name(), column.data_type(), column.is_nullable());
-        columns.iter().map(field).collect()
-    };
     let (base, added) = columns.split_at(kind.base().len());
-    let fields = own(base).into_iter().chain(features.iter().map(Feature::field)).chain(own(added));
+    let own = base.iter().map(|column| column.field());
+    let fields = own.chain(features.iter().map(Feature::field)).chain(added.iter().map(|column| column.field()));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
@@ -410,22 +432,4 @@ pub fn describe(field: &Field) -> String {
         other => return other.to_string(),
     };
     if field.is_nullable() { format!("{name}, may be null") } else { name.to_owned() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Decay;
-    use crate::definition::Days;
-
-    #[test]
-    fn an_article_counts_half_as_much_for_each_half_life_up_to_the_twentieth() {
-        let weights =
-            |half_life, window| Decay { half_life: Days::new(half_life), window: Days::new(window) }.weights();
-        let days = weights(1, 120);
-        assert_eq!(
-            (days.len(), days[0], days[1], days[13], days[20]),
-            (21, 1_000_000_000_000, 500_000_000_000, 122_070_313, 953_674)
-        );
-        assert_eq!((weights(3, 120).len(), weights(3, 7).len()), (61, 7));
-    }
 }

@@ -1,19 +1,23 @@
-//! The dataset of a plan.
+//! The dataset of a plan: what it has a row for, its features, its order, and the calendar that it needs.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
-use arrow::datatypes::SchemaRef;
-use chrono::{NaiveDate, TimeDelta};
+use arrow::datatypes::{Schema, SchemaRef};
+use chrono::NaiveDate;
 
-use super::columns;
-use super::columns::{Column, Feature, RowKind};
+use super::Validator;
+use super::columns::{self, Column, RowKind};
+use super::features::{Feature, Reference};
 use super::filter::Filter;
-use super::written::WrittenColumns;
-use crate::definition::{Availability, DayCount, Days, Duplicates, NaiveRule, TimeOfDay, TradeAt, Vintage};
+use super::written::{ChosenColumns, WrittenColumns};
+use crate::definition::{
+    Availability, CalendarSection, DatasetKind, DayCount, Days, Definition, Duplicates, Exchange, JoinSection,
+    LabelsSection, Layout, List, NaiveRule, NewsSource, Statistic, TimeOfDay, TradeAt, Vintage, Vintages,
+};
 use crate::identity::Identity;
-use crate::interface::{Endpoint, Period};
+use crate::interface::Period;
 use crate::sessions::Sessions;
+use crate::text::problem::suggestion;
 
 /// The dataset: which signals, their features, its columns, its order.
 #[derive(Clone, Debug)]
@@ -87,234 +91,6 @@ impl Labels {
     }
 }
 
-impl DatasetPlan {
-    /// Warnings about valid but unusual settings.
-    pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if self.written.key.is_none() && self.shape == Shape::Long {
-            let kept = match self.rows {
-                RowKind::Signal => "`ticker`, `date`, `period` and `regime`, or filter for one value",
-                RowKind::Article => "`ticker`, `date`, `title`, `link` and `copy`",
-                RowKind::Observation => "`ticker`, `date`, `period`, `regime` and `known_from`",
-            };
-            warnings.push(format!("`columns` leaves out a column that tells rows apart: keep {kept}"));
-        }
-        let chosen = |name: &str| match &self.shape {
-            Shape::Long => self.written.name_of(name).is_some(),
-            Shape::Wide(values) => values.iter().any(|value| value == name),
-        };
-        if self.rows == RowKind::Signal && chosen("confidence") && !chosen("signal") && !chosen("score") {
-            let text = "`confidence` alone does not tell a buy from a sell: add `score`, which is negative for a sell, or `signal`";
-            warnings.push(text.to_owned());
-        }
-        let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news, and one that is \
-                    dated at midnight uses none of it: use `1d`, or say when signals are made with `made_at` in `[signals]`";
-        let is_whole_day = self.is_same_day() && self.made_at.is_none() && !self.features.is_empty();
-        warnings.extend(is_whole_day.then(|| text.to_owned()));
-        let has_no_news = self.shape == Shape::Long && !self.written.has_any_from(self.columns.len());
-        if has_no_news && !self.features.is_empty() {
-            let text = "`columns` keeps no column of the news, which is asked for all the same, with a request for each ticker: \
-                        without it, say `kind = \"signals\"` in `[dataset]`";
-            warnings.push(text.to_owned());
-        }
-        warnings
-    }
-
-    /// That the calendar ends before a day, if it does.
-    pub fn calendar_note(&self, today: NaiveDate) -> Option<String> {
-        let end = self.sessions.end().filter(|end| *end < today)?;
-        Some(format!(
-            "the calendar ends on {end}: list later sessions, or each Monday to Friday counts as a trading day"
-        ))
-    }
-
-    /// Whether a signal may use news of its own day.
-    pub fn is_same_day(&self) -> bool {
-        self.lag.count() == 0
-    }
-
-    /// Whether it matters at what time of a day signals are made and news is known.
-    pub fn is_timed(&self) -> bool {
-        let is_other_clock = self.dates != NaiveRule::Utc;
-        is_other_clock || self.is_same_day() || self.made_at.is_some() || !self.news_delay.is_zero()
-    }
-
-    /// Whether a signal uses only news that was known when it was first seen.
-    pub fn is_as_lived(&self) -> bool {
-        self.vintage == Vintage::First || self.availability == Availability::Observed
-    }
-
-    /// Whether its features depend on when the signals and everything else was first seen.
-    pub fn has_a_past(&self) -> bool {
-        !self.features.is_empty() && self.is_as_lived()
-    }
-
-    /// Whether it depends on the past of the archive: its features, the sectors of its tickers, or when the service was
-    /// asked.
-    pub fn needs_past(&self) -> bool {
-        let is_live = self.columns.contains(&Column::Backfilled) && !self.features.is_empty();
-        let is_needed = |column: &Column| {
-            let is_time = matches!(column, Column::KnownAt | Column::TradableAt | Column::EntryAt);
-            is_time || matches!(column, Column::WatchedUntil | Column::Claimed)
-        };
-        self.has_a_past() || self.has_sectors() || is_live || self.columns.iter().any(is_needed)
-    }
-
-    /// The operations that its features come from.
-    pub fn inputs(&self) -> BTreeSet<Endpoint> {
-        let input = |feature: &Feature| match feature {
-            Feature::Summary(_) | Feature::SummaryDaysSince => Endpoint::SocialSentiment,
-            Feature::Historical(_) => Endpoint::HistoricalSentiment,
-            _ => Endpoint::NewsArticles,
-        };
-        self.features.iter().map(input).collect()
-    }
-
-    /// Whether the sectors of its tickers are a column.
-    pub fn has_sectors(&self) -> bool {
-        [Column::Sector, Column::SectorLatest].iter().any(|column| self.columns.contains(column))
-    }
-
-    /// The windows of its features, in their order.
-    pub fn windows(&self) -> Vec<Days> {
-        let mut windows: Vec<Days> = Vec::new();
-        for days in self.features.iter().filter_map(Feature::window) {
-            if !windows.contains(&days) {
-                windows.push(days);
-            }
-        }
-        windows
-    }
-
-    /// The same dataset, with further columns, of those that it does not have yet.
-    #[must_use]
-    pub(super) fn with_columns(mut self, columns: impl IntoIterator<Item = Column>) -> Self {
-        for column in columns {
-            if !self.columns.contains(&column) {
-                self.columns.push(column);
-                self.schema = columns::long(&self.columns, &self.features, self.rows);
-                self.written = self.written.with_last(&self.schema);
-            }
-        }
-        self
-    }
-
-    /// The same dataset with returns beside its signals.
-    #[must_use]
-    pub(super) fn with_labels(mut self, labels: Labels) -> Self {
-        let columns = labels.columns();
-        self.labels = labels;
-        self.with_columns(columns)
-    }
-
-    /// The same dataset without returns, which look ahead by design, if it has some.
-    #[must_use]
-    pub fn without_labels(self) -> Self {
-        if self.labels.horizons.is_empty() {
-            return self;
-        }
-        let is_kept = |column: &Column| !matches!(column, Column::EntryAt | Column::ExitAt(_) | Column::Return(_));
-        let columns = self.columns.iter().copied().filter(is_kept).collect();
-        self.of_columns(columns)
-    }
-
-    /// How long after a day of news a signal may be dated that uses it; none if that is not limited.
-    pub fn reach(&self) -> Option<TimeDelta> {
-        let DayCount::Calendar(lag) = self.lag else { return None };
-        let window = |feature: &Feature| feature.window().map(|days| i64::from(days.count()));
-        let longest = self.features.iter().map(window).try_fold(0, |longest, days| Some(days?.max(longest)))?;
-        Some(TimeDelta::days(longest + i64::from(lag.count())))
-    }
-
-    /// The plan of the same signals with nothing but the count of the articles in each window.
-    #[must_use]
-    pub fn of_counts(&self) -> Self {
-        let features: Vec<Feature> = self.windows().into_iter().map(Feature::count).collect();
-        Self { features, ..self.clone() }.of_columns(Column::BASE.to_vec())
-    }
-
-    /// The plan of the same signals by a vintage, whatever they say, with their features and the count of the articles in each
-    /// window. Rows of first vintages say when their signals were first seen.
-    #[must_use]
-    pub fn of_features(&self, vintage: Vintage) -> Self {
-        let mut features = self.features.clone();
-        for count in self.windows().into_iter().map(Feature::count) {
-            if !features.contains(&count) {
-                features.push(count);
-            }
-        }
-        let seen = (vintage == Vintage::First).then_some(Column::FirstObservedAt);
-        let columns = Column::BASE.into_iter().chain(seen).collect();
-        let filter = Filter { signals: None, min_confidence: None, ..self.filter.clone() };
-        Self { features, filter, vintage, shape: Shape::Long, ..self.clone() }.of_columns(columns)
-    }
-
-    /// The plan of the same signals without the columns that say what became of them since, which later runs change by
-    /// design.
-    #[must_use]
-    pub fn as_published(&self) -> Self {
-        // A later run may ask for the news of a signal, still in time.
-        let is_complete = self.inputs().is_empty();
-        let is_final = |column: &Column| match column {
-            Column::Revisions | Column::WatchedUntil | Column::SectorLatest => false,
-            Column::EntryAt | Column::ExitAt(_) | Column::Return(_) => false,
-            Column::Backfilled | Column::KnownAt | Column::TradableAt => is_complete,
-            _ => true,
-        };
-        self.clone().of_columns(self.columns.iter().copied().filter(is_final).collect())
-    }
-
-    /// The plan with these columns beside the features, in the order of the key.
-    fn of_columns(self, columns: Vec<Column>) -> Self {
-        let schema = columns::long(&columns, &self.features, RowKind::Signal);
-        let sort = Column::KEY.to_vec();
-        let written = WrittenColumns::all(&schema, &Column::KEY, &sort);
-        Self { rows: RowKind::Signal, columns, schema, sort, written, ..self }
-    }
-
-    /// The plan of all values that the same signals had, whatever they said, with when each was known.
-    #[must_use]
-    pub fn of_observations(&self) -> Self {
-        let claimed = self.columns.contains(&Column::Claimed).then_some(Column::Claimed);
-        let columns: Vec<Column> = Column::OF_OBSERVATIONS.into_iter().chain(claimed).collect();
-        let sort = Column::KEY_OF_OBSERVATIONS.to_vec();
-        let schema = columns::long(&columns, &[], RowKind::Observation);
-        let filter = Filter { signals: None, min_confidence: None, from: None, to: None, ..self.filter.clone() };
-        Self {
-            rows: RowKind::Observation,
-            features: Vec::new(),
-            columns,
-            written: WrittenColumns::all(&schema, &sort, &sort),
-            schema,
-            sort,
-            filter,
-            vintage: Vintage::Latest,
-            shape: Shape::Long,
-            ..self.clone()
-        }
-    }
-
-    /// The plan of the articles about the same tickers: all of them, with their latest values.
-    #[must_use]
-    pub fn of_articles(&self) -> Self {
-        let (columns, sort) = (Column::OF_ARTICLES.to_vec(), Column::KEY_OF_ARTICLES.to_vec());
-        let schema = columns::long(&columns, &[], RowKind::Article);
-        Self {
-            rows: RowKind::Article,
-            duplicates: Duplicates::Keep,
-            features: Vec::new(),
-            columns,
-            written: WrittenColumns::all(&schema, &sort, &sort),
-            schema,
-            sort,
-            filter: Filter { from: None, to: None, ..self.filter.clone() },
-            vintage: Vintage::Latest,
-            shape: Shape::Long,
-            ..self.clone()
-        }
-    }
-}
-
 /// The layout of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -322,4 +98,404 @@ pub enum Shape {
     Long,
     /// A matrix of dates and tickers for each period, regime, and one of these columns.
     Wide(Vec<String>),
+}
+
+/// The keys about the sentiment of signals.
+const OF_SENTIMENT: [&str; 7] = [
+    "sentiment.articles",
+    "sentiment.summary",
+    "sentiment.historical",
+    "sentiment.tickers",
+    "sentiment.duplicates",
+    "sentiment.complete",
+    "sentiment.delay",
+];
+
+/// The keys about series of signals.
+const OF_SERIES: [&str; 10] = [
+    "signals.history",
+    "signals.periods",
+    "signals.regimes",
+    "signals.pairs",
+    "signals.complete",
+    "signals.made_at",
+    "filter.periods",
+    "filter.regimes",
+    "filter.signal",
+    "filter.min_confidence",
+];
+
+/// The keys about features.
+const OF_JOIN: [&str; 7] = [
+    "join.lag",
+    "join.availability",
+    "join.sources",
+    "join.windows",
+    "join.stats",
+    "join.half_lives",
+    "join.historical",
+];
+
+/// Columns that need something say where they were asked for.
+const COLUMN_KEYS: [&str; 2] = ["dataset.columns", "dataset.add"];
+
+impl Validator<'_> {
+    /// The kind of the dataset.
+    pub(super) fn kind(&self) -> DatasetKind {
+        self.definition.dataset.kind.unwrap_or(DatasetKind::Joined)
+    }
+
+    /// Whether the definition asks for matrices.
+    pub(super) fn is_wide(&self) -> bool {
+        self.definition.output.layout == Some(Layout::Wide)
+    }
+
+    /// The dataset of a definition.
+    pub(super) fn dataset(&mut self) -> DatasetPlan {
+        let Definition { join, sentiment, output, calendar, dates, .. } = self.definition;
+        let kind = self.kind();
+        let rows = match (kind, output.vintage) {
+            (DatasetKind::Signals, Some(Vintages::All)) => RowKind::Observation,
+            (DatasetKind::Joined | DatasetKind::Signals, _) => RowKind::Signal,
+            (DatasetKind::News, _) => RowKind::Article,
+        };
+        self.check_kind(kind);
+        let features = if kind == DatasetKind::Joined { self.features() } else { Vec::new() };
+        let ChosenColumns { columns, features, written } = self.choose_columns(rows, features);
+        if self.has("dataset.columns") && features.is_empty() && kind == DatasetKind::Joined {
+            for key in OF_JOIN {
+                if self.has(key) {
+                    let name = key.trim_start_matches("join.");
+                    let hint = format!("add one to `columns` in `[dataset]`, or remove `{name}`");
+                    self.object(key, format!("`{name}` has no effect: `columns` has no feature of the news"), hint);
+                }
+            }
+        }
+        let schema = columns::long(&columns, &features, rows);
+        let names = self.names(&written);
+        let sort = self.columns("sort by", "output.sort", output.sort.as_ref(), rows.base());
+        let mut sort: Vec<Column> = sort.into_iter().map(|(_, column)| column).collect();
+        // With the key columns appended no two rows are equal, so the sort order is unique.
+        sort.extend(rows.key().iter().filter(|column| !sort.contains(column)).collect::<Vec<_>>());
+        let constant = self.constant_columns(rows);
+        let written = WrittenColumns::new(&schema, &written, names, rows.key(), &sort, &constant);
+        let shape = self.shape(&schema);
+        // An audit of skill measures live signals.
+        if !columns.contains(&Column::Backfilled) && self.definition.prices.is_empty() {
+            let hint =
+                "add `\"backfilled\"` to `add` in `[dataset]`, name prices in `[prices]`, or remove `live_within`";
+            self.without_effect(&["output.live_within"], "without `backfilled` or prices", hint);
+        }
+        if features.is_empty() && !columns.contains(&Column::TradableAt) {
+            let hint = "add `\"tradable_at\"` to `add` in `[dataset]`, or remove `made_at`";
+            self.without_effect(&["signals.made_at"], "without features of the news or `tradable_at`", hint);
+        }
+        DatasetPlan {
+            rows,
+            dates: dates.naive.unwrap_or(NaiveRule::Utc),
+            made_at: self.definition.signals.made_at,
+            news_delay: sentiment.delay.map_or(Duration::ZERO, |delay| delay.duration()),
+            sessions: self.sessions(&columns),
+            identity: self.identity(rows, &columns),
+            trade_at: calendar.trade_at.unwrap_or(TradeAt::Either),
+            lag: match join.lag {
+                None => DayCount::Calendar(Days::new(1)),
+                // Without a lag, trading days and calendar days are the same.
+                Some(DayCount::Trading(days)) if days.count() == 0 => DayCount::Calendar(days),
+                Some(lag) => lag,
+            },
+            availability: join.availability.unwrap_or(Availability::Dated),
+            duplicates: sentiment.duplicates.unwrap_or(Duplicates::Once),
+            are_lists_complete: sentiment.complete.unwrap_or(false),
+            filter: self.filter(),
+            vintage: if output.vintage == Some(Vintages::First) { Vintage::First } else { Vintage::Latest },
+            live_within: output.live_within.unwrap_or(DayCount::Trading(Days::new(2))),
+            sort,
+            // Enough for two million rows with the default columns.
+            sort_memory: 256 << 20,
+            features,
+            columns,
+            schema,
+            written,
+            shape,
+            labels: Labels::default(),
+        }
+        .with_labels(self.labels(rows))
+    }
+
+    /// Reports keys that have no effect on a kind of dataset.
+    fn check_kind(&mut self, kind: DatasetKind) {
+        if self.definition.output.vintage == Some(Vintages::All) {
+            let refusal = match kind {
+                DatasetKind::Joined => Some((
+                    "a dataset of all vintages has a row for each value, and no features of the news",
+                    "set `kind = \"signals\"` in `[dataset]`, or choose `latest` or `first`",
+                )),
+                DatasetKind::News => Some((
+                    "`all` has no effect on a dataset of news",
+                    "choose `latest` or `first`; only signals have a row for each value",
+                )),
+                DatasetKind::Signals => self.is_wide().then_some((
+                    "a dataset of all vintages cannot be wide",
+                    "a date may have many values: set `layout = \"long\"`, or choose `latest` or `first`",
+                )),
+            };
+            if let Some((what, hint)) = refusal {
+                self.object("output.vintage", what, hint);
+            }
+        }
+        let keys = match kind {
+            DatasetKind::Joined => return,
+            DatasetKind::Signals => &OF_SENTIMENT[..],
+            DatasetKind::News => &OF_SERIES,
+        };
+        let hint = "remove `{key}`, or set `kind = \"joined\"` in `[dataset]`";
+        self.without_effect(&[keys, &OF_JOIN].concat(), &format!("on a dataset of {kind}"), hint);
+        if kind == DatasetKind::News && self.definition.sentiment.articles == Some(false) {
+            self.object("sentiment.articles", "a dataset of news needs its articles", "remove `articles = false`");
+        }
+        if kind == DatasetKind::News && self.is_wide() {
+            let hint = "a date may have many articles: remove `layout`";
+            self.object("output.layout", "a dataset of news cannot be wide", hint);
+        }
+    }
+
+    /// The returns that are columns.
+    fn labels(&mut self, rows: RowKind) -> Labels {
+        let Some(LabelsSection { horizons, lag }) = &self.definition.labels else { return Labels::default() };
+        if rows != RowKind::Signal || self.is_wide() {
+            let hint = "remove it, or set `kind = \"signals\"` and a long `layout`";
+            self.object("labels", "`[labels]` has no effect without rows of signals", hint);
+        }
+        let horizons = self.distinct("horizon", "labels.horizons", horizons.as_ref()).unwrap_or_default();
+        if horizons.is_empty() {
+            let hint = "list them in `[labels]`: `horizons = [\"5d\"]`";
+            self.miss("labels", "labels", "no horizons of labels", hint);
+        }
+        if self.definition.prices.is_empty() && self.definition.source.service.is_none() {
+            let hint = "name files with closing prices in `[prices]`: `file = \"prices.parquet\"`";
+            self.miss("prices", "labels", "`[labels]` needs prices", hint);
+        }
+        Labels { horizons, lag: lag.map_or(1, u32::from) }
+    }
+
+    /// The features of the news.
+    fn features(&mut self) -> Vec<Feature> {
+        let Definition { join, sentiment, .. } = self.definition;
+        let is_fetched = |source: NewsSource| match source {
+            NewsSource::Articles => sentiment.articles.unwrap_or(true),
+            NewsSource::Summary => sentiment.summary.unwrap_or(false),
+            NewsSource::Historical => sentiment.historical.unwrap_or(false),
+        };
+        let sources: Vec<NewsSource> = match &join.sources {
+            Some(typed) => typed.to_vec(),
+            None if is_fetched(NewsSource::Articles) => vec![NewsSource::Articles],
+            None => Vec::new(),
+        };
+        let [of_articles, of_summaries, of_records] =
+            [NewsSource::Articles, NewsSource::Summary, NewsSource::Historical].map(|source| sources.contains(&source));
+        let remedy = match join.sources {
+            Some(_) => "add `\"articles\"` to `sources`, or remove `{key}`",
+            None => "set `articles = true` in `[sentiment]`, or remove `{key}`",
+        };
+        for (keys, is_used) in [
+            (&["sentiment.complete"][..], is_fetched(NewsSource::Articles)),
+            (&["join.windows", "join.stats", "join.half_lives", "sentiment.duplicates"][..], of_articles),
+            (&["join.lag", "join.availability"][..], !sources.is_empty()),
+            (&["sentiment.delay"][..], of_articles || of_records),
+        ] {
+            if !is_used {
+                self.without_effect(keys, "without articles", remedy);
+            }
+        }
+        for (index, source) in join.sources.iter().flat_map(|typed| typed.iter()).enumerate() {
+            if !is_fetched(*source) {
+                // A source has the name of its key.
+                let hint = format!("set `{source} = true` in `[sentiment]`");
+                let what = format!("features of `{source}` need it to be fetched");
+                self.object(&format!("join.sources.{index}"), what, hint);
+            }
+        }
+        let statistics = self.distinct("statistic", "join.stats", join.stats.as_ref()).unwrap_or_else(|| {
+            vec![Statistic::Count, Statistic::Mean, Statistic::Min, Statistic::Max, Statistic::Last]
+        });
+        if of_articles && statistics.iter().all(|it| matches!(it, Statistic::Last | Statistic::DaysSince)) {
+            let hint = "add a statistic such as `count` to `stats`, or remove `windows`";
+            self.without_effect(&["join.windows"], "on the last article", hint);
+        }
+        let windows = self.positive_days("window", "join.windows", join.windows.as_ref(), "empty window");
+        let windows = windows.unwrap_or_else(|| [1, 7, 30].map(Days::new).to_vec());
+        self.distinct("source", "join.sources", join.sources.as_ref());
+        let half_lives = self.half_lives(of_articles);
+        let mut features =
+            if of_articles { Feature::of_articles(&windows, &statistics, &half_lives) } else { Vec::new() };
+        if of_summaries {
+            features.extend(Reference::ALL.map(Feature::Summary));
+            features.push(Feature::SummaryDaysSince);
+        }
+        let fields = self.distinct("field", "join.historical", join.historical.as_ref());
+        match (of_records, fields) {
+            (true, None) => {
+                let hint = "list them in `[join]`: `historical = [\"score\"]`";
+                self.miss("join", "join", "no fields of historical sentiment to join", hint);
+            }
+            (false, Some(_)) => {
+                let hint = "add `\"historical\"` to `sources`, or remove `historical`";
+                self.without_effect(&["join.historical"], "without its source", hint);
+            }
+            (_, fields) => {
+                features.extend(fields.into_iter().flatten().map(|field| Feature::Historical(field.into())));
+            }
+        }
+        features
+    }
+
+    /// The half-lives of a decaying mean.
+    fn half_lives(&mut self, of_articles: bool) -> Vec<Days> {
+        let JoinSection { stats, half_lives, .. } = &self.definition.join;
+        let decay = stats.as_ref().and_then(|stats| stats.iter().position(|typed| *typed == Statistic::Decay));
+        match decay {
+            Some(index) if of_articles && half_lives.is_none() => {
+                let hint = "add one to `[join]`, such as `half_lives = \"3d\"`";
+                self.miss("join", &format!("join.stats.{index}"), "`decay` needs a half-life", hint);
+            }
+            None if of_articles => {
+                let hint = "add `\"decay\"` to `stats`, or remove `half_lives`";
+                self.without_effect(&["join.half_lives"], "without `decay`", hint);
+            }
+            _ => {}
+        }
+        let typed = self.positive_days("half-life", "join.half_lives", half_lives.as_ref(), "a half-life of no days");
+        typed.unwrap_or_default()
+    }
+
+    /// Numbers of days, of which none may be zero.
+    fn positive_days(&mut self, what: &str, key: &str, typed: Option<&List<Days>>, zero: &str) -> Option<Vec<Days>> {
+        for (index, days) in typed.iter().flat_map(|typed| typed.iter()).enumerate() {
+            if days.count() == 0 {
+                self.object(&format!("{key}.{index}"), zero, format!("the shortest {what} is `1d`"));
+            }
+        }
+        self.distinct(what, key, typed)
+    }
+
+    /// Some of the columns by name, without duplicates, each with the place of its name.
+    pub(super) fn columns(
+        &mut self,
+        what: &str,
+        key: &str,
+        typed: Option<&List<String>>,
+        possible: &[Column],
+    ) -> Vec<(String, Column)> {
+        let mut columns: Vec<(String, Column)> = Vec::new();
+        for (index, name) in typed.iter().flat_map(|typed| typed.iter()).enumerate() {
+            let at = format!("{key}.{index}");
+            let Some(&column) = possible.iter().find(|column| column.name() == name) else {
+                let names: Vec<&str> = possible.iter().map(|column| column.name()).collect();
+                self.object(&at, format!("no column `{name}` to {what}"), suggestion(name, &names, "the columns are"));
+                continue;
+            };
+            if columns.iter().any(|(_, other)| *other == column) {
+                self.repeated("column", &at, name);
+            } else {
+                columns.push((at, column));
+            }
+        }
+        columns
+    }
+
+    /// The layout of the dataset.
+    fn shape(&mut self, schema: &Schema) -> Shape {
+        if !self.is_wide() {
+            let hint = "a long dataset has all columns: set `layout = \"wide\"`, or remove it";
+            self.without_effect(&["output.values"], "on a long dataset", hint);
+            return Shape::Long;
+        }
+        let hint = "it has a row per date and a file per period and regime: remove it";
+        self.without_effect(&["output.sort", "output.partition_by", "output.index"], "on a wide dataset", hint);
+        for column in Column::KEY.iter().filter(|column| **column != Column::Date) {
+            let at = format!("dataset.rename.{}", column.name());
+            if self.has(&at) {
+                let what = format!("a wide dataset has no column `{}` to rename", column.name());
+                self.object(&at, what, "it has `date` and its `values`: remove it");
+            }
+        }
+        if self.definition.archive.claimed == Some(true) {
+            let hint = "set `layout = \"long\"`, or remove `claimed`";
+            self.object("archive.claimed", "a wide dataset cannot mark what rests on claims", hint);
+        }
+        let typed = self.definition.output.values.as_ref();
+        let Some(values) = self.distinct("column", "output.values", typed) else {
+            return Shape::Wide(vec!["score".to_owned()]);
+        };
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        let possible: Vec<&str> = names.filter(|name| Column::KEY.iter().all(|key| key.name() != *name)).collect();
+        for (index, value) in values.iter().enumerate().filter(|(_, value)| !possible.contains(&value.as_str())) {
+            let hint = suggestion(value, &possible, "the columns are");
+            self.object(&format!("output.values.{index}"), format!("no column `{value}` to write as a matrix"), hint);
+        }
+        Shape::Wide(values)
+    }
+
+    /// The sessions of the market.
+    fn sessions(&mut self, columns: &[Column]) -> Sessions {
+        let CalendarSection { exchange, sessions, hours, holidays, .. } = &self.definition.calendar;
+        let others = ["calendar.sessions", "calendar.hours", "calendar.holidays"];
+        if let (Some(exchange), Some(other)) = (exchange, others.into_iter().find(|key| self.has(key))) {
+            let hint = format!("the sessions of `{exchange}` are built in: keep one of them");
+            self.without_effect(&[other], "together with `exchange`", &hint);
+        }
+        if sessions.is_some() {
+            let hint = "the file lists the days and hours: keep one of them";
+            self.without_effect(&others[1..], "together with `sessions`", hint);
+        }
+        let is_traded = columns.contains(&Column::TradableAt);
+        if !is_traded {
+            let hint = "add `\"tradable_at\"` to `add` in `[dataset]`, or remove `{key}`";
+            self.without_effect(&["calendar.hours", "calendar.trade_at"], "without `tradable_at`", hint);
+        }
+        let closed = self.distinct("holiday", "calendar.holidays", holidays.as_ref()).unwrap_or_default();
+        let closed: Vec<NaiveDate> = closed.into_iter().map(|day| day.0).collect();
+        let given = match (sessions, exchange) {
+            (Some(file), _) => match Sessions::read(&self.root.join(file)) {
+                Ok(sessions) => sessions,
+                Err(error) => {
+                    let hint = "name a CSV file with a line per session: `date`, and `open` and `close` with an offset";
+                    self.object("calendar.sessions", format!("`{file}` is no calendar: {error}"), hint);
+                    return Sessions::default();
+                }
+            },
+            _ if hours.is_some() || holidays.is_some() => Sessions::of_rule(*hours, &closed),
+            (None, Some(Exchange::Weekdays)) => Sessions::of_rule(None, &[]),
+            (None, Some(Exchange::Xnys) | None) => Sessions::default(),
+        };
+        if is_traded && !given.have_hours() {
+            let hint = "set `hours = \"09:30-16:00 America/New_York\"` in `[calendar]`, or name a file of `sessions`; those of `XNYS` are built in";
+            let at = self.first_of(&COLUMN_KEYS);
+            self.miss("calendar", at, "`tradable_at` needs the hours of the market", hint);
+        }
+        given
+    }
+
+    /// Which tickers are the same security over time.
+    fn identity(&mut self, rows: RowKind, columns: &[Column]) -> Identity {
+        let has_ids = columns.contains(&Column::Id);
+        let Some(file) = &self.definition.identity.file else {
+            if has_ids {
+                let hint = "name one in `[identity]`: `file = \"identity.csv\"`";
+                let at = self.first_of(&COLUMN_KEYS);
+                self.miss("identity", at, "`id` needs a file that says which tickers are one", hint);
+            }
+            return Identity::default();
+        };
+        if rows == RowKind::Article && !has_ids {
+            let hint = "add `\"id\"` to `add` in `[dataset]`, or remove it";
+            self.without_effect(&["identity.file"], "on news without `id`", hint);
+        }
+        Identity::read(&self.root.join(file)).unwrap_or_else(|error| {
+            let hint = "name a CSV file with a line per ticker and id: `ticker`, `from`, `to` and `id`, with dates such as `2022-06-09`";
+            self.object("identity.file", format!("`{file}` does not say who is who: {error}"), hint);
+            Identity::default()
+        })
+    }
 }

@@ -1,12 +1,15 @@
 //! The signals that a dataset selects of those that are fetched.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::ops::Range;
 
 use chrono::{NaiveDate, NaiveTime};
 
-use crate::definition::Confidence;
+use super::Validator;
+use crate::definition::{Confidence, DatasetKind, Definition, HistoryForm, List, TickerList, Tickers};
 use crate::interface::{Period, Regime, Sector, Signal, Ticker};
+use crate::time::Clock;
 use crate::universe::Universe;
 
 /// A filter on signals. A field that is none accepts all.
@@ -91,4 +94,146 @@ impl Filter {
         self.signals.as_ref().is_none_or(|signals| signals.contains(&signal))
             && self.min_confidence.is_none_or(|least| confidence >= least.value())
     }
+}
+
+/// The values of a list; none if it was not given.
+type Typed<T> = Option<List<T>>;
+
+impl Validator<'_> {
+    /// The filter of a definition, which may only name fetched data.
+    pub(super) fn filter(&mut self) -> Filter {
+        let (section, signals) = (&self.definition.filter, &self.definition.signals);
+        let today = Clock::System.now().date_naive();
+        let [from, to] = [section.from, section.to].map(|typed| typed.map(|day| day.counted_from(today)));
+        if let (Some(first), Some(end)) = (from, to)
+            && first >= end
+        {
+            let hint = "`to` is exclusive: choose a day after `from`";
+            self.object("filter.to", format!("empty date range: {first} to {end}"), hint);
+        }
+        // Invalid values of `[signals]` were removed, so that it may seem to fetch less than it does.
+        if !self.flawed.contains("signals") {
+            match self.kind() {
+                DatasetKind::News => self.check_news(),
+                DatasetKind::Joined | DatasetKind::Signals => self.check_fetched(),
+            }
+        }
+        let filter = Filter {
+            tickers: self.selected("ticker", "filter.tickers", &section.tickers),
+            sectors: self.selected("sector", "filter.sectors", &section.sectors),
+            periods: self.selected("period", "filter.periods", &section.periods),
+            regimes: self.selected("regime", "filter.regimes", &section.regimes),
+            pairs: None,
+            signals: section.signal.map(|signal| BTreeSet::from([signal])),
+            min_confidence: section.min_confidence,
+            from,
+            to,
+            universe: section.universe.as_ref().and_then(|file| self.universe(file)),
+        };
+        if self.form() != HistoryForm::Batched {
+            return filter;
+        }
+        // A batch has all tickers, and the service decides on its periods and regimes.
+        let named = self.listed_tickers().filter(|_| signals.sectors.is_none());
+        let tickers = named.map(|(_, tickers)| tickers.iter().cloned().collect());
+        let (periods, regimes) = (values(&signals.periods), values(&signals.regimes));
+        filter.and(Filter { tickers, periods, regimes, pairs: self.named_pairs(), ..Filter::default() })
+    }
+
+    fn selected<T: Ord + Clone + Display>(&mut self, what: &str, key: &str, typed: &Typed<T>) -> Option<BTreeSet<T>> {
+        self.distinct(what, key, typed.as_ref()).map(BTreeSet::from_iter)
+    }
+
+    /// The members that a file lists.
+    fn universe(&mut self, file: &str) -> Option<Universe> {
+        let read = Universe::read(&self.root.join(file));
+        if let Err(error) = &read {
+            let hint = "name a CSV file with a line per ticker and membership: `ticker`, `from` and `to`, with dates such as \
+                        `2022-06-09`; `to` is the last day, and empty for a member of today";
+            self.object("filter.universe", format!("`{file}` does not list members: {error}"), hint);
+        }
+        read.ok()
+    }
+
+    /// Reports filters on data that is not fetched: they could never match.
+    fn check_fetched(&mut self) {
+        let (section, signals) = (&self.definition.filter, &self.definition.signals);
+        let pairs = self.named_pairs();
+        let (of_periods, of_regimes) = if pairs.is_some() { ("pairs", "pairs") } else { ("periods", "regimes") };
+        let (mut periods, mut regimes) = (values(&signals.periods), values(&signals.regimes));
+        if let Some(pairs) = &pairs {
+            periods = periods.or(Some(pairs.iter().map(|pair| pair.0).collect()));
+            regimes = regimes.or(Some(pairs.iter().map(|pair| pair.1).collect()));
+        } else if self.form() != HistoryForm::Batched {
+            periods = periods.or(Some(BTreeSet::from([Period::default()])));
+            regimes = regimes.or(Some(BTreeSet::from([Regime::default()])));
+        }
+        self.check_each(["signals", of_periods, "period"], "filter.periods", &section.periods, periods.as_ref());
+        self.check_each(["signals", of_regimes, "regime"], "filter.regimes", &section.regimes, regimes.as_ref());
+        if let (Some(pairs), Some(periods), Some(regimes)) = (&pairs, &section.periods, &section.regimes)
+            && !pairs.iter().any(|(period, regime)| periods.contains(period) && regimes.contains(regime))
+        {
+            let what = "no pair of `pairs` has one of these periods and one of these regimes";
+            let hint = "remove `periods` or `regimes` from `[filter]`, or add the pair to `[signals]`";
+            self.object("filter.regimes", what, hint);
+        }
+        if let Some(named) = self.named_tickers().filter(|_| signals.sectors.is_none()) {
+            let named = named.iter().cloned().collect();
+            self.check_each(["signals", "tickers", "ticker"], "filter.tickers", &section.tickers, Some(&named));
+        }
+        let sectors = values(&signals.sectors);
+        self.check_each(["signals", "sectors", "sector"], "filter.sectors", &section.sectors, sectors.as_ref());
+        self.check_excluded();
+    }
+
+    /// Reports tickers that are left out before the filter.
+    fn check_excluded(&mut self) {
+        let excluded = self.definition.signals.exclude.as_deref().unwrap_or_default();
+        for (index, ticker) in self.definition.filter.tickers.iter().flat_map(|typed| typed.iter()).enumerate() {
+            if excluded.contains(ticker) {
+                let what = format!("`exclude` in `[signals]` leaves out ticker `{ticker}`");
+                self.object(&format!("filter.tickers.{index}"), what, "remove it from `[filter]`, or from `exclude`");
+            }
+        }
+    }
+
+    /// Reports filters on news that is not fetched.
+    fn check_news(&mut self) {
+        let Definition { filter, signals, sentiment, .. } = self.definition;
+        self.check_excluded();
+        let section = if sentiment.tickers.is_some() { "sentiment" } else { "signals" };
+        match sentiment.tickers.as_ref().or(signals.tickers.as_ref()) {
+            Some(Tickers::Written(fetched)) => {
+                let fetched = fetched.iter().cloned().collect();
+                self.check_each([section, "tickers", "ticker"], "filter.tickers", &filter.tickers, Some(&fetched));
+            }
+            Some(Tickers::Known(TickerList::Available)) => {}
+            _ => {
+                let fetched = values(&signals.sectors);
+                self.check_each(["signals", "sectors", "sector"], "filter.sectors", &filter.sectors, fetched.as_ref());
+            }
+        }
+    }
+
+    /// Reports values that a key of a section, which names what is fetched, does not have.
+    fn check_each<T: Ord + Display>(
+        &mut self,
+        [section, fetching, what]: [&str; 3],
+        key: &str,
+        typed: &Typed<T>,
+        fetched: Option<&BTreeSet<T>>,
+    ) {
+        let Some(fetched) = fetched else { return };
+        for (index, value) in typed.iter().flat_map(|typed| typed.iter()).enumerate() {
+            if !fetched.contains(value) {
+                let hint = format!("add it to `{fetching}` in `[{section}]`, or remove it from `[filter]`");
+                let what = format!("`[{section}]` does not fetch {what} `{value}`");
+                self.object(&format!("{key}.{index}"), what, hint);
+            }
+        }
+    }
+}
+
+fn values<T: Ord + Clone>(typed: &Typed<T>) -> Option<BTreeSet<T>> {
+    typed.as_ref().map(|typed| typed.iter().cloned().collect())
 }

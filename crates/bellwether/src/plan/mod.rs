@@ -7,19 +7,25 @@
 mod ad_hoc;
 mod columns;
 mod dataset;
-mod dictionary;
+mod derived;
+mod features;
+mod files;
 mod filter;
-mod meaning;
+#[cfg(test)]
+mod plausible;
 mod request;
+mod requests;
+mod schedule;
 mod service;
-mod wording;
+mod source;
+#[cfg(test)]
+pub(crate) mod tests;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::time::Duration;
-
-use url::Url;
+use std::fmt::Display;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 pub use crate::columns::csv::FormulaGuard;
 pub use crate::definition::{
@@ -27,20 +33,24 @@ pub use crate::definition::{
     Statistic, StoreKind, StoreUrl, TimeOfDay, TradeAt, Vintage, Zone,
 };
 pub use ad_hoc::{AdHoc, PinnedVersion};
-pub use columns::{Column, Decay, Feature, Reference, RowKind, describe, is_label};
+pub use columns::{Column, Meaning, RowKind, describe, is_label};
 pub use dataset::{DatasetPlan, Labels, Shape};
-pub use dictionary::Meaning;
+pub use features::{Decay, Feature, Reference};
+pub use files::{Codec, FilesPlan};
 pub use filter::Filter;
 pub use request::Request;
+pub use requests::{OperationRequests, RequestList, TickerSource};
+pub use schedule::{Hooks, PriceColumns, PricesPlan, Schedule};
 pub use service::ServiceIdentity;
+pub use source::{Asking, Remote, RequestLimits, Source};
 pub use written::{ColumnNames, WrittenColumns};
 
-use crate::definition::DefinitionFile;
-use crate::error::Result;
-use crate::interface::{Endpoint, Period, Regime, Ticker};
-use crate::key::source::KeySource;
+use crate::definition::{Definition, DefinitionFile, List, ParsedDefinition, Share};
+use crate::error::{Error, Result};
+use crate::interface::{Endpoint, Ticker};
 use crate::project::Project;
-use crate::tables::{Conventions, SeriesKey};
+use crate::tables::Conventions;
+use crate::text::problem::{Problem, Problems};
 use crate::trust::{self, Author};
 
 /// Everything a run needs to know.
@@ -114,96 +124,6 @@ pub enum Claims {
     Included,
 }
 
-/// The service.
-#[derive(Clone, Debug)]
-pub enum Source {
-    /// The built-in service. Its first run begins with runs of earlier days.
-    Demo {
-        /// How many.
-        earlier_runs: u8,
-    },
-    /// A service elsewhere.
-    Remote(Box<Remote>),
-}
-
-/// A service elsewhere.
-#[derive(Clone, Debug)]
-pub struct Remote {
-    /// The base address of the signals.
-    pub base_url: Url,
-    /// The base address of news and sentiment.
-    pub sentiment_base_url: Url,
-    /// The source of the API key.
-    pub key: KeySource,
-    /// How it is asked.
-    pub asking: Asking,
-}
-
-/// How a service is asked, where that differs from the interface.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asking {
-    /// The header that the key is sent in; none for the query.
-    pub key_header: Option<String>,
-    /// The parameter of the query that the key is sent in, if not `api_key`.
-    pub key_parameter: Option<String>,
-    /// Further parameters of every request.
-    pub query: Vec<(String, String)>,
-    /// Other paths of operations, below the base address.
-    pub paths: BTreeMap<Endpoint, String>,
-    /// The names of fields that the service writes otherwise: those of the interface, and its own.
-    pub fields: BTreeMap<String, String>,
-    /// The members that may hold an answer.
-    pub unwrap: Vec<String>,
-    /// The tickers that have another name among news.
-    pub news_tickers: BTreeMap<Ticker, Ticker>,
-    /// Whether this machine's clock counts where that of the service differs.
-    pub trusts_own_clock: bool,
-}
-
-/// A way to get the signals.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OperationRequests {
-    /// The operation that returns them.
-    pub endpoint: Endpoint,
-    /// The requests.
-    pub list: RequestList,
-    /// The tickers that have no request of their own, whatever the list.
-    pub excluded: BTreeSet<Ticker>,
-}
-
-/// The requests of an operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequestList {
-    /// These requests, in order.
-    Listed(Vec<Request>),
-    /// Each ticker of a list with each period and regime; alone if there are none.
-    EachTicker(TickerSource, Vec<(Period, Regime)>),
-}
-
-/// Where a list of tickers comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TickerSource {
-    /// The definition lists them.
-    Listed(Vec<Ticker>),
-    /// The service lists them as available.
-    Available,
-    /// The answers to these requests name them.
-    NamedBy(Vec<Request>),
-    /// The signals name them.
-    Signals,
-}
-
-impl TickerSource {
-    /// The requests whose answers name the tickers; none if they are listed or follow the signals.
-    pub fn listing(&self) -> Vec<Request> {
-        match self {
-            Self::Listed(_) | Self::Signals => Vec::new(),
-            Self::Available => vec![Request::bare(Endpoint::TickersAvailable)],
-            Self::NamedBy(requests) => requests.clone(),
-        }
-    }
-}
-
 /// The checks that must pass before publishing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checks {
@@ -221,153 +141,66 @@ pub struct Checks {
     pub rewritten_series: f64,
 }
 
-/// Limits on the requests to the service.
-#[derive(Clone, Copy, Debug)]
-pub struct RequestLimits {
-    /// The number of concurrent requests.
-    pub connections: usize,
-    /// The maximum number of requests per second to a host; none for no limit.
-    pub per_second: Option<u16>,
-    /// How long an answer may stall.
-    pub stall: Duration,
-    /// How long a run keeps retrying.
-    pub patience: Duration,
-}
-
-/// The files that a dataset is written to.
-#[derive(Clone, Debug)]
-pub struct FilesPlan {
-    /// Their formats: at least one, without duplicates.
-    pub formats: Vec<Format>,
-    /// The compression of Parquet.
-    pub codec: Codec,
-    /// The number of rows per Parquet row group.
-    pub row_group_rows: usize,
-    /// The partition columns. `ticker` alone is a file for each, without folders.
-    pub partition_by: Vec<Column>,
-    /// The columns that pandas takes as the index.
-    pub index: Vec<Column>,
-    /// What CSV hides from spreadsheets.
-    pub guard: FormulaGuard,
-    /// How many versions to keep.
-    pub keep: usize,
-    /// Whether a run draws its report.
-    pub report: bool,
-}
-
-/// The compression of Parquet pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codec {
-    /// Zstandard, with its level.
-    Zstd(u8),
-    /// Snappy.
-    Snappy,
-    /// No compression.
-    None,
-}
-
-/// The prices that signals are measured against.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PricesPlan {
-    /// Their files, which may have a `*` in their names; none if they are named when it is measured.
-    pub files: Vec<PathBuf>,
-    /// The columns of the files.
-    pub columns: PriceColumns,
-    /// Whether they are adjusted for splits and dividends; none if it is not said.
-    pub adjusted: Option<bool>,
-}
-
-/// The names of the columns of a file of prices.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PriceColumns {
-    /// The tickers.
-    pub ticker: String,
-    /// The dates of the sessions.
-    pub date: String,
-    /// The closes.
-    pub close: String,
-}
-
-impl Default for PriceColumns {
-    fn default() -> Self {
-        let [ticker, date, close] = ["ticker", "date", "close"].map(str::to_owned);
-        Self { ticker, date, close }
-    }
-}
-
-/// When a scheduler should run a definition.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Schedule {
-    /// The expression.
-    pub cron: Cron,
-    /// The time zone of the expression.
-    pub timezone: Zone,
-    /// How late a run may start.
-    pub catch_up: Duration,
-    /// How long after its due time a run is retried.
-    pub deadline: Duration,
-    /// The time before the first retry.
-    pub retry_after: Duration,
-}
-
-/// What to call after a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hooks {
-    /// After a version was published.
-    pub on_success: Option<Hook>,
-    /// After a run failed, or ran out of retries.
-    pub on_failure: Option<Hook>,
-    /// After a temporary failure.
-    pub on_later: Option<Hook>,
-    /// The address to GET after each success.
-    pub ping: Option<HookUrl>,
-    /// How long each may take.
-    pub timeout: Duration,
-}
-
-impl Hooks {
-    /// Whether there is nothing to call.
-    pub fn is_empty(&self) -> bool {
-        let Self { on_success, on_failure, on_later, ping, timeout: _ } = self;
-        [on_success, on_failure, on_later].iter().all(|hook| hook.is_none()) && ping.is_none()
-    }
-}
-
-impl OperationRequests {
-    /// The requests of the way, once its tickers are known.
-    pub fn requests(&self, tickers: &[Ticker]) -> Vec<Request> {
-        match &self.list {
-            RequestList::Listed(requests) => requests.clone(),
-            RequestList::EachTicker(_, pairs) => {
-                let of_ticker = |ticker: &Ticker| {
-                    if pairs.is_empty() {
-                        return vec![Request::of_ticker(self.endpoint, ticker.clone())];
-                    }
-                    let of_pair = |&(period, regime)| Request::of_series(self.endpoint, ticker.clone(), period, regime);
-                    pairs.iter().map(of_pair).collect::<Vec<_>>()
-                };
-                tickers.iter().filter(|ticker| !self.excluded.contains(*ticker)).flat_map(of_ticker).collect()
-            }
-        }
-    }
-
-    /// Whether each ticker in its answer has its own period and regime.
-    pub(crate) fn is_batch(&self) -> bool {
-        matches!(self.endpoint, Endpoint::SignalsHistoryBatchedAll | Endpoint::SignalsHistoryBatched)
-    }
-
-    /// The requests in place of a batch: for what it had of each ticker, as far as a filter takes it.
-    pub(crate) fn requests_of<'k>(&self, series: impl Iterator<Item = &'k SeriesKey>, filter: &Filter) -> Vec<Request> {
-        let is_taken = |key: &&SeriesKey| {
-            !self.excluded.contains(&key.ticker) && filter.takes(&key.ticker, key.period, key.regime)
-        };
-        let of =
-            |key: &SeriesKey| Some(Request::of_series(self.endpoint, key.ticker.clone(), key.period?, key.regime?));
-        series.filter(is_taken).filter_map(of).collect()
-    }
-}
-
 impl Plan {
+    /// Makes the plan of a definition.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the definition, each with its place.
+    pub fn of(found: DefinitionFile) -> Result<Self> {
+        let DefinitionFile { name, path, text, reading, author, root } = found;
+        let ParsedDefinition { definition, places, problems, flawed } = reading;
+        let mut validator = Validator { definition: &definition, root: &root, places, flawed, problems };
+        let (source, address_variables) = validator.source();
+        let service = validator.service(source.as_ref(), &address_variables);
+        let limits = validator.limits(source.as_ref());
+        let excluded = validator.excluded_tickers();
+        let (alternatives, further) = validator.requests(&excluded);
+        let conventions = validator.conventions();
+        let news_tickers = validator.news_tickers();
+        let dataset = validator.dataset();
+        let prices = validator.prices(dataset.rows);
+        let files = validator.files(&dataset);
+        let store = validator.store();
+        let schedule = validator.schedule();
+        let (of_each_ticker, hooks) = (validator.of_each_ticker(), validator.hooks());
+        let problems = validator.problems;
+        let Some(source) = source.filter(|_| problems.is_empty()) else {
+            return Err(Error::invalid_definition(Problems::new(&path, &text, problems)));
+        };
+        let plan = Self {
+            name,
+            path,
+            text,
+            author,
+            source,
+            service,
+            names_service: definition.source.name.is_some(),
+            address_variables,
+            alternatives,
+            further,
+            excluded,
+            of_each_ticker,
+            news_tickers,
+            limits,
+            max_reject_share: definition.rejects.max_share.map_or(0.01, |Share(share)| share),
+            checks: checks(&definition),
+            conventions,
+            claims: Claims::LeftOut,
+            keep_extra: definition.rejects.keep_extra.unwrap_or(false),
+            dataset,
+            prices,
+            files,
+            store,
+            schedule,
+            hooks,
+            description: definition.description,
+            license: definition.dataset.license,
+            root,
+        };
+        Ok(if definition.archive.claimed == Some(true) { plan.with_claims() } else { plan })
+    }
+
     /// Finds a definition by its name in a project, or by its path, and makes its plan. A relative path to the API key
     /// or to prices is below the project's root.
     ///
@@ -376,15 +209,6 @@ impl Plan {
     /// When it does not exist, cannot be read, or has problems.
     pub fn find(name_or_path: &str, project: &Project) -> Result<Self> {
         Self::of(crate::definition::find(name_or_path, &project.definitions())?.below(project.root()))
-    }
-
-    /// Makes the plan of a definition.
-    ///
-    /// # Errors
-    ///
-    /// All problems of the definition, each with its place.
-    pub fn of(found: DefinitionFile) -> Result<Self> {
-        meaning::of(found)
     }
 
     /// Fails unless the definition may run commands, and use keys and stores.
@@ -414,5 +238,92 @@ impl Plan {
     /// As [`require_trust`](Self::require_trust), if it has one.
     pub fn trusted_store(&self) -> Result<Option<&StoreUrl>> {
         self.store.as_ref().map(|store| self.require_trust().map(|()| store)).transpose()
+    }
+}
+
+fn checks(definition: &Definition) -> Checks {
+    let section = &definition.checks;
+    Checks {
+        missing: section.missing.unwrap_or(OnFinding::Fail),
+        universe: section.universe.map_or(0.2, |Share(share)| share),
+        max_age: section.max_age,
+        dates: section.dates.unwrap_or(OnFinding::Fail),
+        rewritten: section.rewritten.map_or(0.2, |Share(share)| share),
+        rewritten_series: section.rewritten_series.map_or(0.5, |Share(share)| share),
+    }
+}
+
+/// From definition to plan: fills in defaults, checks combinations, and collects every problem. Each part of the plan is made
+/// in the file that has its type.
+struct Validator<'d> {
+    definition: &'d Definition,
+    /// The folder that relative paths are below.
+    root: &'d Path,
+    /// Where each key, element and entry was typed.
+    places: BTreeMap<String, Range<usize>>,
+    flawed: BTreeSet<String>,
+    problems: Vec<Problem>,
+}
+
+impl Validator<'_> {
+    /// Whether a key was typed, such as `join.lag`.
+    fn has(&self, key: &str) -> bool {
+        self.places.contains_key(key)
+    }
+
+    /// The first of some keys that was typed.
+    fn first_of(&self, keys: &[&'static str]) -> &'static str {
+        keys.iter().find(|key| self.has(key)).copied().unwrap_or_default()
+    }
+
+    /// Reports a problem of a section, a key, an element or an entry; of one that was typed nowhere, at the start of the file.
+    fn object(&mut self, at: &str, what: impl Into<String>, hint: impl Into<String>) {
+        let place = self.places.get(at).cloned().unwrap_or_default();
+        self.problems.push(Problem::new(what, place).with_hint(hint));
+    }
+
+    /// Reports that a section lacks something, unless that may have been removed from it as invalid.
+    fn miss(&mut self, section: &str, at: &str, what: impl Into<String>, hint: impl Into<String>) {
+        if !self.flawed.contains(section) {
+            self.object(at, what, hint);
+        }
+    }
+
+    /// Reports those of some keys that were typed: they have no effect. In the hint, `{key}` is the key.
+    fn without_effect(&mut self, keys: &[impl AsRef<str>], why: &str, hint: &str) {
+        for key in keys.iter().map(|key| key.as_ref()).filter(|key| self.places.contains_key(*key)).collect::<Vec<_>>()
+        {
+            let name = key.split_once('.').map_or(key, |(_, name)| name);
+            self.object(key, format!("`{name}` has no effect {why}"), hint.replace("{key}", name));
+        }
+    }
+
+    /// The values of a list without duplicates; none if it was not given.
+    fn distinct<T: Clone + Ord + Display>(&mut self, what: &str, key: &str, typed: Option<&List<T>>) -> Option<Vec<T>> {
+        let typed = typed?;
+        if typed.is_empty() {
+            let hint = "remove the key to get its default, or add a value";
+            self.object(key, format!("empty list: at least one {what} is required"), hint);
+        }
+        let mut seen = BTreeSet::new();
+        for (index, value) in typed.iter().enumerate() {
+            if !seen.insert(value) {
+                self.repeated(what, &format!("{key}.{index}"), value);
+            }
+        }
+        Some(typed.to_vec())
+    }
+
+    fn repeated(&mut self, what: &str, at: &str, value: &dyn Display) {
+        self.object(at, format!("duplicate {what} `{value}`"), "remove one");
+    }
+
+    fn store(&mut self) -> Option<StoreUrl> {
+        let section = self.definition.store.as_ref()?;
+        if section.url.is_none() {
+            let hint = "add an address, such as `url = \"s3://bucket/prefix\"`";
+            self.miss("store", "store", "`url` is missing", hint);
+        }
+        section.url.clone()
     }
 }

@@ -116,12 +116,8 @@ pub struct Totals {
 pub struct Agreement {
     /// Their indices in [`Numbers::pairs`], in order.
     pub pairs: [usize; 2],
-    /// Tickers and dates for which both have a signal.
-    pub both: u64,
-    /// Those where both signals are the same.
-    pub same: u64,
-    /// Those where each signal is a buy.
-    pub buys: [u64; 2],
+    /// Tickers and dates for which both have a signal, and those where each is a buy.
+    pub answers: PairedAnswers,
 }
 
 /// A news window.
@@ -376,14 +372,14 @@ fn agreements(patterns: &HashMap<(u64, u64), u64>, order: &[usize]) -> Vec<Agree
     let mut all = Vec::new();
     for (index, one) in order.iter().enumerate() {
         for (other_index, other) in order.iter().enumerate().skip(index + 1) {
-            let mut found = Agreement { pairs: [index, other_index], both: 0, same: 0, buys: [0, 0] };
+            let mut found = PairedAnswers::default();
             for ((_, buys), count) in patterns.iter().filter(|((bits, _), _)| bits >> one & bits >> other & 1 == 1) {
                 let [one, other] = [one, other].map(|pair| buys >> pair & 1);
                 found.both += count;
                 found.same += count * u64::from(one == other);
-                found.buys = [found.buys[0] + count * one, found.buys[1] + count * other];
+                found.yes = [found.yes[0] + count * one, found.yes[1] + count * other];
             }
-            all.push(found);
+            all.push(Agreement { pairs: [index, other_index], answers: found });
         }
     }
     all
@@ -456,18 +452,6 @@ impl Totals {
     /// Share of signals followed by their opposite; `None` if none has a successor.
     pub fn flip_share(self) -> Option<f64> {
         (self.followed > 0).then(|| self.flipped as f64 / self.followed as f64)
-    }
-}
-
-impl Agreement {
-    /// The share that agrees; `None` without signals of both.
-    pub fn rate(&self) -> Option<f64> {
-        (self.both > 0).then(|| self.same as f64 / self.both as f64)
-    }
-
-    /// How often they agree, and would by chance.
-    pub(super) fn answers(&self) -> PairedAnswers {
-        PairedAnswers { both: self.both, same: self.same, yes: self.buys }
     }
 }
 

@@ -439,7 +439,7 @@ impl Report {
             asides.push(format!("Least: {}. Most: {}.", named(least), named(most)));
         }
         asides.extend(numbers.on_kappa());
-        let compared: Vec<&Agreement> = numbers.agreements.iter().flatten().filter(|it| it.both > 0).collect();
+        let compared: Vec<&Agreement> = numbers.agreements.iter().flatten().filter(|it| it.answers.both > 0).collect();
         let body = html! { @if !compared.is_empty() { (self.matrix(&compared)) } };
         Some(part("agreement", "Agreement", finding, asides, &body))
     }
@@ -450,7 +450,7 @@ impl Report {
         // The last pair has a row and no column of its own.
         let (count, bottom) = (pairs.len() - 1, pairs.len() as f64 * MATRIX_HEIGHT);
         let extent = |column: usize| [column as f64 / count as f64, (column as f64 + 0.88) / count as f64];
-        let shade = |it: &Agreement| match it.answers().kappa().unwrap_or_default() {
+        let shade = |it: &Agreement| match it.answers.kappa().unwrap_or_default() {
             ..-0.6 => "less4",
             ..-0.3 => "less3",
             ..-0.1 => "less2",
@@ -462,13 +462,13 @@ impl Report {
         };
         let content = html! {
             @for it in agreements {
-                @let ([column, row], both) = (it.pairs, count_of(it.both, "signal", "signals"));
+                @let ([column, row], both) = (it.pairs, count_of(it.answers.both, "signal", "signals"));
                 @let label = format!("{}\nof {both} each, {}", self.numbers.pair_names(it), it.in_words());
                 @let top = row as f64 * MATRIX_HEIGHT;
                 @let [left, right] = extent(column);
                 (rectangle(shade(it), [left, right], [top + 1.5, top + MATRIX_HEIGHT - 1.5], Some(&label)))
                 text.cell x=(format!("{:.2}%", (left + right) * 50.0)) y=(top + MATRIX_HEIGHT / 2.0 + 4.0) text-anchor="middle" {
-                    (format!("{:.0}", it.rate().unwrap_or_default() * 100.0))
+                    (format!("{:.0}", it.answers.rate().unwrap_or_default() * 100.0))
                 }
             }
             @for column in 0..count {

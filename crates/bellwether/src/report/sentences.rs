@@ -396,7 +396,7 @@ impl Numbers {
 
     /// How often pairs agree; `None` with a single pair.
     pub(super) fn agreement_finding(&self) -> Option<String> {
-        let share = |it: &Agreement| percent(it.rate().unwrap_or_default());
+        let share = |it: &Agreement| percent(it.answers.rate().unwrap_or_default());
         match (&self.agreements, self.agreement_extremes()) {
             _ if self.pairs.len() < 2 => None,
             (None, _) => Some(format!("Agreement of {} pairs is not counted", group_digits(self.pairs.len() as u64))),
@@ -404,7 +404,7 @@ impl Numbers {
             (_, Some([least, most])) if least.pairs == most.pairs => {
                 Some(format!("{} agree on {}", self.pair_names(least), least.in_words()))
             }
-            (_, Some([least, most])) => Some(match least.answers().kappa().zip(most.answers().kappa()) {
+            (_, Some([least, most])) => Some(match least.answers.kappa().zip(most.answers.kappa()) {
                 None => format!("Pairs agree on {} to {} of their signals", share(least), share(most)),
                 Some((low, high)) if self.are_apart(least, most) => {
                     format!("Agreement of pairs beyond chance is {} to {}", round(low, 2), round(high, 2))
@@ -419,9 +419,9 @@ impl Numbers {
 
     /// The two pairs that agree least, and the two that agree most: beyond chance, where chance does not explain everything.
     pub(super) fn agreement_extremes(&self) -> Option<[&Agreement; 2]> {
-        let all: Vec<&Agreement> = self.agreements.iter().flatten().filter(|it| it.both > 0).collect();
-        let has_kappa = all.iter().any(|it| it.answers().kappa().is_some());
-        let rank = |it: &Agreement| if has_kappa { it.answers().kappa() } else { it.rate() };
+        let all: Vec<&Agreement> = self.agreements.iter().flatten().filter(|it| it.answers.both > 0).collect();
+        let has_kappa = all.iter().any(|it| it.answers.kappa().is_some());
+        let rank = |it: &Agreement| if has_kappa { it.answers.kappa() } else { it.answers.rate() };
         let ranked: Vec<(&Agreement, f64)> = all.iter().filter_map(|it| Some((*it, rank(it)?))).collect();
         let least = ranked.iter().min_by(|(_, one), (_, other)| one.total_cmp(other))?.0;
         let most = ranked.iter().max_by(|(_, one), (_, other)| one.total_cmp(other))?.0;
@@ -429,15 +429,15 @@ impl Numbers {
     }
 
     fn kappas(&self) -> Vec<f64> {
-        self.agreements.iter().flatten().filter_map(|it| it.answers().kappa()).collect()
+        self.agreements.iter().flatten().filter_map(|it| it.answers.kappa()).collect()
     }
 
     /// Whether two agreements, the lowest and the highest of all, differ by more than noise. The signals of a date may all
     /// repeat one another, so a date counts as one observation.
     fn are_apart(&self, least: &Agreement, most: &Agreement) -> bool {
         let compared = self.kappas().len() as f64;
-        let error = |it: &Agreement| it.answers().kappa_error(self.day_count());
-        let (kappas, errors) = (least.answers().kappa().zip(most.answers().kappa()), error(least).zip(error(most)));
+        let error = |it: &Agreement| it.answers.kappa_error(self.day_count());
+        let (kappas, errors) = (least.answers.kappa().zip(most.answers.kappa()), error(least).zip(error(most)));
         let (Some((low, high)), Some((one, other))) = (kappas, errors) else { return false };
         let z = (high - low) / (one.powi(2) + other.powi(2)).sqrt().max(f64::MIN_POSITIVE);
         2.0 * normal_tail(z) * compared * (compared - 1.0) / 2.0 < 1.0 - CONFIDENCE
@@ -466,8 +466,8 @@ impl Numbers {
 impl Agreement {
     /// The share that agrees, what chance would give, and the agreement beyond it.
     pub(super) fn in_words(&self) -> String {
-        let share = portion(self.same, self.both);
-        match (self.answers().by_chance(), self.answers().kappa()) {
+        let share = portion(self.answers.same, self.answers.both);
+        match (self.answers.by_chance(), self.answers.kappa()) {
             (Some(chance), Some(kappa)) => {
                 format!("{share} where chance gives {}: {} beyond it", percent(chance), round(kappa, 2))
             }

@@ -1,11 +1,12 @@
 //! Skill: whether signals predicted, as published and as they stand today. Only where the definition has prices.
 
 use bellwether_statistics::MeanTest;
+use bellwether_statistics::calibration::BandPoint;
 use maud::{Markup, html};
 
 use super::frame::{Section, figure, part};
 use super::plots::{Along, Chart, Layer, Mark, Row, rows};
-use crate::audit::skill::{PairSkill, ReliabilityPoint, Skill, State};
+use crate::audit::skill::{PairSkill, Skill, State};
 use crate::text::human::{count_of, group_digits, percent, round};
 
 const COLUMNS: usize = 24;
@@ -171,20 +172,21 @@ fn reliability(pair: &PairSkill) -> Option<Markup> {
         .find_map(|(state, class)| Some((&pair.measure(*state).confidence.as_ref()?.reliability, *class)))?;
     let points = &reliability.points;
     let (first, last) = (points.first()?, points.last()?);
-    let width = (last.confidence - first.confidence).max(f64::MIN_POSITIVE);
-    let x = |confidence: f64| (confidence - first.confidence) / width;
-    let of_point = |point: &ReliabilityPoint| [point.frequency, point.band.lower, point.band.upper, point.confidence];
+    let width = (last.forecast - first.forecast).max(f64::MIN_POSITIVE);
+    let x = |confidence: f64| (confidence - first.forecast) / width;
+    let of_point = |point: &BandPoint| [point.calibrated, point.interval.lower, point.interval.upper, point.forecast];
     let ends: Vec<f64> = points.iter().flat_map(of_point).collect();
     let (low, high) = (ends.iter().copied().fold(1.0, f64::min), ends.iter().copied().fold(0.0, f64::max));
     let y = |share: f64| (share - low) / (high - low).max(f64::MIN_POSITIVE);
-    let line = |of: fn(&ReliabilityPoint) -> f64| -> Vec<_> {
-        points.iter().map(|point| Some((x(point.confidence), y(of(point))))).collect()
+    let line = |of: fn(&BandPoint) -> f64| -> Vec<_> {
+        points.iter().map(|point| Some((x(point.forecast), y(of(point))))).collect()
     };
-    let bands = points.iter().map(|point| Some((y(point.band.lower), y(point.band.upper), String::new()))).collect();
+    let bands =
+        points.iter().map(|point| Some((y(point.interval.lower), y(point.interval.upper), String::new()))).collect();
     let labels = points.iter().map(|point| {
-        let (lower, upper) = (percent(point.band.lower), percent(point.band.upper));
-        let frequency = percent(point.frequency);
-        format!("confidence {:.3}\n{frequency} came true\n{lower} to {upper} if calibrated", point.confidence)
+        let (lower, upper) = (percent(point.interval.lower), percent(point.interval.upper));
+        let frequency = percent(point.calibrated);
+        format!("confidence {:.3}\n{frequency} came true\n{lower} to {upper} if calibrated", point.forecast)
     });
     let (period, regime) = (pair.period, pair.regime);
     let (signals, dates) =
@@ -195,11 +197,11 @@ fn reliability(pair: &PairSkill) -> Option<Markup> {
         label: what.clone(),
         height: 160.0,
         ends: [percent(high), percent(low)],
-        along: Along::Labels(vec![(0.0, format!("{:.2}", first.confidence)), (1.0, format!("{:.2}", last.confidence))]),
+        along: Along::Labels(vec![(0.0, format!("{:.2}", first.forecast)), (1.0, format!("{:.2}", last.forecast))]),
         layers: vec![
             Layer::Columns("band flush", bands),
-            Layer::Line("diagonal", line(|point| point.confidence)),
-            Layer::Line(class, line(|point| point.frequency)),
+            Layer::Line("diagonal", line(|point| point.forecast)),
+            Layer::Line(class, line(|point| point.calibrated)),
             Layer::Labels(labels.collect()),
         ],
     };

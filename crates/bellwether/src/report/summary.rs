@@ -212,10 +212,10 @@ impl Report {
         let agreements = numbers.agreements.as_ref().map(|all| {
             let agreeing = all.iter().map(|it| Agreeing {
                 pairs: it.pairs.map(|index| numbers.pairs[index].name()),
-                both: it.both,
-                same: it.same,
-                by_chance: it.answers().by_chance(),
-                kappa: it.answers().kappa(),
+                both: it.answers.both,
+                same: it.answers.same,
+                by_chance: it.answers.by_chance(),
+                kappa: it.answers.kappa(),
             });
             agreeing.collect()
         });

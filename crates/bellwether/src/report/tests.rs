@@ -146,7 +146,7 @@ fn flips_and_agreement_are_counted_in_each_series() {
     for agreement in agreements {
         let [one, other] = agreement.pairs;
         let same = if (other - one) % 2 == 0 { 7 * 30 } else { 0 };
-        assert_eq!((agreement.both, agreement.same), (7 * 30, same), "{agreement:?}");
+        assert_eq!((agreement.answers.both, agreement.answers.same), (7 * 30, same), "{agreement:?}");
     }
 }
 

@@ -6,17 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::as_of::knowing_run;
 use super::as_of::{note_on_definition, notes_on_watch, view_of_build};
 use super::blocking;
 use super::builder::{Builder, add_counts, scratch};
 use super::checks::{Checking, PreviousVersions, RowChecks};
-use super::named_past::knowing_run;
 use super::names::some_of;
 use super::observer::Control;
+use super::observer::Stage;
 use super::report::draw_latest;
 use super::scope::archived_scope;
-use super::skill::PriceInput;
-use super::stage::Stage;
 use super::store::{self, RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::View;
@@ -26,8 +25,7 @@ use crate::definition::changed_keys;
 use crate::disk::file::{self, TargetFile};
 use crate::error::Result;
 use crate::export::{
-    Destination, LatestVersion, Provenance, Publication, ReuseOutcome, ReusedVersion, RowEncoding, RowOutput, Staged,
-    built_before,
+    Destination, Provenance, Publication, ReuseOutcome, RowEncoding, RowOutput, Staged, built_before, reuse_latest,
 };
 use crate::facts::{ArticleCounts, Facts, Tally};
 use crate::interface::Ticker;
@@ -198,16 +196,8 @@ pub(super) fn from_archive<T>(
         notes.extend(notes_on_watch(&plan, &view, &scope, as_of)?);
         notes.extend(note_on_definition(&plan, &view));
     }
-    options.control.note(&notes);
-    let work = Builder {
-        plan: &plan,
-        view: &view,
-        scope: &scope,
-        control: &options.control,
-        prices: &PriceInput::OfDefinition,
-        before,
-    };
-    build(work, &options, notes)
+    control.note(&notes);
+    build(Builder { before, ..Builder::new(&plan, &view, &scope, control) }, &options, notes)
 }
 
 /// The note on runs that were brought in after the instant of a build.
@@ -391,24 +381,22 @@ impl Builder<'_> {
 
     /// The latest version again if it has the same basis, or else a new one.
     fn reuse_or_write(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<BuiltVersion> {
-        let Some(latest) = LatestVersion::of_basis(&data.join("datasets"), &provenance)? else {
-            return self.write_version(data, provenance, stage);
-        };
-        // Facts that cannot be read are damaged, or were written by another version of the program.
-        let facts = Facts::from_json(latest.facts()).ok();
-        let notes = match latest.take_over(self.plan, &provenance, &self.control.stop)? {
-            ReuseOutcome::Reused(ReusedVersion { staged, from }) => {
-                if let Some(facts) = facts {
+        let latest = reuse_latest(&data.join("datasets"), self.plan, &provenance, &self.control.stop)?;
+        let mut notes = Vec::new();
+        match latest {
+            Some(ReuseOutcome::Reused { staged, from, facts }) => {
+                // Facts that cannot be read are damaged, or were written by another version of the program.
+                if let Ok(facts) = Facts::from_json(&facts) {
                     stage.advance(facts.rows);
-                    let note = format!("unchanged since version {from}; files reused");
-                    return Ok(BuiltVersion { staged, facts, rewritten: None, notes: vec![note] });
+                    notes.push(format!("unchanged since version {from}; files reused"));
+                    return Ok(BuiltVersion { staged, facts, rewritten: None, notes });
                 }
-                Vec::new()
             }
-            ReuseOutcome::Damaged(path) => {
-                vec![format!("`{}` is damaged: rebuilt the dataset", path.display())]
+            Some(ReuseOutcome::Damaged(path)) => {
+                notes.push(format!("`{}` is damaged: rebuilt the dataset", path.display()));
             }
-        };
+            None => {}
+        }
         Ok(BuiltVersion { notes, ..self.write_version(data, provenance, stage)? })
     }
 

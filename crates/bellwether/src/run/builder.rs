@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, Utc};
 
+use super::audits::{PriceInput, prices_of};
 use super::checks::PreviousVersion;
 use super::observer::Control;
-use super::skill::{PriceInput, prices_of};
 use crate::archive::{Scope, SealedRun, View};
 use crate::audit::Subject;
 use crate::audit::revisions::{Counting, Revisions, RewrittenSince, revisions};
@@ -34,7 +34,12 @@ pub(crate) struct Builder<'a> {
     pub(crate) before: Option<&'a PreviousVersion>,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    /// What is built with the prices of the definition, and without a version before.
+    pub(crate) fn new(plan: &'a Plan, view: &'a View, scope: &'a Scope, control: &'a Control) -> Self {
+        Self { plan, view, scope, control, prices: &PriceInput::OfDefinition, before: None }
+    }
+
     /// Builds the rows, in order, until it is cancelled. Revisions of signals may be counted on the way, since that reads
     /// the same data.
     pub(crate) fn rows(

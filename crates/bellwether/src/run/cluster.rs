@@ -15,9 +15,8 @@ use super::build::{BuildOptions, from_archive};
 use super::builder::Builder;
 use super::checks::{PreviousVersion, PreviousVersions, RowChecks};
 use super::observer::Control;
+use super::observer::{Stage, Timing};
 use super::scope::asked_news;
-use super::skill::PriceInput;
-use super::stage::{Stage, Timing};
 use super::store::{RemoteStore, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::{Scope, View, of_service};
@@ -27,7 +26,7 @@ use crate::disk::file::{self, FileError, FileRecord, Staging};
 use crate::disk::names::{ROWS_OF_SPARK, fits};
 use crate::disk::remove;
 use crate::error::{Error, ErrorKind, Result};
-use crate::export::{Dataset, ExternalFiles, ExternalVersion, FACTS, Provenance, RECORD};
+use crate::export::{Dataset, ExternalFiles, FACTS, Provenance, RECORD, VersionRecord};
 use crate::facts::{Facts, Tally};
 use crate::interface::Ticker;
 use crate::key;
@@ -90,13 +89,13 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let staging = Staging::create(&data.join("datasets").join(&plan.name), &version)?;
     let (read, tally, fetched) = fetch_rows(&plan, (store, &at), &staging, expected, &control).await?;
     let (name, folder) = (version.clone(), staging.file(""));
-    let (described, facts, notes) = blocking(move || job.seal(&name, read, tally, &folder)).await?;
+    let (described, facts, notes) = blocking(move || job.seal(name, read, tally, &folder)).await?;
     let files = vec![FileRecord::of(&staging.file(FACTS), FACTS, 0, &control.stop)?];
     // A store has the runs of its versions.
     target.push_archive().await?;
     store.send(&store::Sealed { at: at.clone(), record: RECORD, files }, &staging.file(""), |_| ()).await?;
     let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
-    let ExternalVersion { files, rows, content, .. } = described;
+    let VersionRecord { files, rows, content, .. } = described;
     let later = target.name_latest(&Latest::new(&plan.name, &version, (as_of, built_at), &content)).await?;
     let notes = notes.into_iter().chain(later).collect();
     let dataset = Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content };
@@ -282,21 +281,14 @@ impl ClusterJob {
     /// Checks the rows of a version, and writes the files that describe it to a folder: the facts and the record.
     fn seal(
         self,
-        version: &str,
+        version: String,
         read: ExternalFiles,
         tally: Tally,
         folder: &Path,
-    ) -> Result<(ExternalVersion, Facts, Vec<String>)> {
+    ) -> Result<(VersionRecord, Facts, Vec<String>)> {
         let Self { plan, view, scope, provenance, before, control, mut notes, .. } = self;
         let before = before.as_ref();
-        let work = Builder {
-            plan: &plan,
-            view: &view,
-            scope: &scope,
-            control: &control,
-            prices: &PriceInput::OfDefinition,
-            before,
-        };
+        let work = Builder { before, ..Builder::new(&plan, &view, &scope, &control) };
         let mut facts = tally.finish();
         facts.articles = articles(&view, &scope, &facts, &plan.dataset)?;
         facts.seen_live = dataset::count_live(view.slabs(&scope, plan.dataset.vintage)?, &plan.dataset)?;
@@ -309,9 +301,9 @@ impl ClusterJob {
         control.note(&of_rows);
         notes.extend(of_rows);
         let text = facts.to_json();
-        let described = read.describe(version, &provenance, &text);
+        let described = read.describe(version, provenance, &text);
         file::write_bytes(&folder.join(FACTS), &text)?;
-        described.seal(folder)?;
+        file::write_json(&folder.join(RECORD), &described)?;
         Ok((described, facts, notes))
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::options::WhenLost;
+use super::start::WhenLost;
 use crate::archive::{Archive, claims_of, lost_runs};
 use crate::definition::DefinitionFile;
 use crate::disk::digest;

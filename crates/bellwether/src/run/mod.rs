@@ -4,7 +4,6 @@
 //! sealed. A run that is stopped or fails leaves published versions unchanged and keeps its answers; the next run of
 //! the same definition resumes from them.
 
-mod answer;
 mod as_of;
 mod audits;
 mod basis;
@@ -14,24 +13,18 @@ mod checked;
 mod checks;
 #[cfg(feature = "spark")]
 mod cluster;
-mod connect;
 mod continuity;
 mod doctor;
 mod forget;
 mod gather;
 mod missing;
-mod named_past;
 mod names;
 mod observer;
 mod offers;
-mod options;
 mod prune;
-mod rejects;
 mod report;
 mod scope;
-mod skill;
 mod sql;
-mod stage;
 mod start;
 mod store;
 mod summary;
@@ -46,26 +39,24 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-pub use audits::{AuditOptions, audit_leak, audit_quality, audit_revisions, audit_sources, audit_table};
+pub use audits::{
+    AuditOptions, PriceInput, SkillOptions, audit_leak, audit_quality, audit_revisions, audit_skill, audit_sources,
+    audit_table,
+};
 pub use build::{BuildOptions, WhenUnchanged, build, save, stream};
 pub use checked::{CheckedDefinition, ColumnDocument, PlanDocument};
 #[cfg(feature = "spark")]
 pub use cluster::{ClusterOptions, build_on_cluster};
-pub use connect::DEMO_SEED;
-use connect::connect;
 pub use continuity::check_history;
 pub use doctor::{Diagnosis, DoctorOptions, Health, doctor};
 pub use forget::{Forgot, ForgotRun, forget};
 pub use gather::SignalSource;
-pub use named_past::{AsOf, Past, PastQuery};
-pub use observer::{CancellationToken, Control, Event, Observer, Progress, Waiting};
+pub use observer::{CancellationToken, Control, Event, Observer, Progress, Timing, Waiting};
 pub use offers::{OfferOptions, OfferedSectors, OfferedTickers, offered_sectors, offered_tickers};
-pub use options::{Options, WhenHeld, WhenLost};
 pub use prune::{Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, kept_versions};
 pub use report::{ReportOptions, draw, latest_facts, report};
-pub use skill::{PriceInput, SkillOptions, audit_skill};
 pub use sql::{SqlOptions, sql};
-pub use stage::Timing;
+pub use start::{DEMO_SEED, Options, WhenHeld, WhenLost};
 pub use store::{
     FetchItem, RemoteStore, StoreAccess, StoreDifference, StorePruned, StorePrunedFolder, StorePrunedKind, StoreUpload,
     StoreVerified, TransferCounts, VerifyScope, store_of, store_of_environment,
@@ -86,19 +77,20 @@ use crate::project::Project;
 use crate::text::human::count_of;
 use crate::time::Clock;
 
-pub use as_of::past;
 use as_of::view_of;
 pub(crate) use as_of::view_of_build;
+pub use as_of::{AsOf, Past, PastQuery, past};
 pub(crate) use builder::{Builder, scratch};
 use checks::{Checking, PreviousVersions};
 use continuity::{Continuity, ExpectedHistory};
 use gather::{Gathered, Gathering};
 pub(crate) use missing::{absent_sector, absent_tickers};
+use observer::Stage;
 pub(crate) use offers::PATIENCE;
 use report::draw_latest;
 pub(crate) use scope::archived_scope;
 use scope::{requests_in_words, with_delisted};
-use stage::Stage;
+use start::connect;
 
 /// Between two earlier runs of the demo.
 const EARLIER_WEEKS: i64 = 4;
@@ -359,7 +351,7 @@ impl Session {
             "nothing was published, and the archive keeps what could be read; `bellwether list runs {}` lists what was rejected",
             run.name()
         );
-        rejects::check(plan.max_reject_share, &records, &run, &kept)?;
+        missing::check_rejects(plan.max_reject_share, &records, &run, &kept)?;
         let stage = Stage::begin(control, "dataset");
         let view = view_of(&plan, &root, None, &control.stop)?;
         let scope = with_delisted(scope, &plan, &view)?;
@@ -373,8 +365,7 @@ impl Session {
         let found = checking.pull(&records, &demanded, &refusals, &lacking)?;
         control.note(&found);
         notes.extend(found);
-        let prices = &PriceInput::OfDefinition;
-        let work = Builder { plan: &plan, view: &view, scope: &scope, control, prices, before };
+        let work = Builder { before, ..Builder::new(&plan, &view, &scope, control) };
         let published = work.publish(&options.data, options.clock, AdHoc::default(), WhenUnchanged::Publish, &stage)?;
         timings.push(stage.finish());
         prune::prune_copies(view.archive());

@@ -9,9 +9,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answer::decode_pages;
-use super::connect::connect;
+use super::gather::decode_pages;
 use super::observer::Control;
+use super::start::connect;
 use crate::decode::{Answer, AnswerPart, Rules};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Answered, Body, Client, ReadFault};

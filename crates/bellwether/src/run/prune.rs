@@ -21,8 +21,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::observer::Control;
-use super::options::EVIDENCE;
-use super::stage::Stage;
+use super::observer::Stage;
+use super::start::EVIDENCE;
 use crate::archive::{self, Archive, Pruning, Removal, open_all};
 use crate::definition;
 use crate::disk::file::{self, FileError, as_text};

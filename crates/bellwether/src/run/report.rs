@@ -11,12 +11,12 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 
 use super::as_of::view_of;
+use super::audits::{has_prices, skill_of};
 use super::blocking;
 use super::builder::{Builder, add_counts, scratch};
 use super::observer::Control;
+use super::observer::Stage;
 use super::scope::{archived_scope, requests_in_words};
-use super::skill::{PriceInput, has_prices, skill_of};
-use super::stage::Stage;
 use crate::archive::ForgottenRun;
 use crate::audit::answers::answers;
 use crate::audit::revisions::RewrittenSince;
@@ -120,7 +120,7 @@ fn report_of(plan: &Plan, folder: &Path, recorded: &VersionRecord, options: &Rep
     let control = &options.control;
     let view = view_of(plan, &options.archive, Some(options.as_of.unwrap_or(recorded.as_of)), &control.stop)?;
     let scope = archived_scope(plan, &view)?;
-    let work = Builder { plan, view: &view, scope: &scope, control, prices: &PriceInput::OfDefinition, before: None };
+    let work = Builder::new(plan, &view, &scope, control);
     let stage = Stage::begin(control, "report");
     let version = match options.as_of {
         Some(_) => None,

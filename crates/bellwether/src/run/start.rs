@@ -1,15 +1,23 @@
-//! The start of a run: it takes the lock of its definition, and checks that the clock is not behind the archive.
+//! The start of a run: its options, the lock of its definition, a clock that is not behind the archive, and the way to the service.
+//! The demo service runs in this process, for as long as it is needed.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
-use super::observer::{CancellationToken, Event};
-use super::options::{Options, WhenHeld};
-use crate::archive::{AnswerRecord, Archive, SKEW};
+use super::blocking;
+use super::observer::{CancellationToken, Control, Event};
+use crate::archive::{AnswerRecord, Archive, Interrupted, SKEW};
 use crate::disk::lock::{Attempt, Holder, Lock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fetch::Addresses;
+use crate::interface::ChangeSet;
+use crate::key::ApiKey;
+use crate::net::address::host_of;
+use crate::plan::{Asking, Plan, Source, StoreUrl};
+use crate::serve::{self, RunningService, Service, Universe};
 use crate::text::human::duration;
 use crate::time::{Clock, to_record};
 
@@ -108,5 +116,102 @@ async fn sleep(time: Duration, stop: &CancellationToken) -> Result<()> {
         biased;
         () = stop.cancelled() => Err(Error::interruption()),
         () = tokio::time::sleep(time) => Ok(()),
+    }
+}
+
+/// The folder of evidence in the data folder.
+pub(super) const EVIDENCE: &str = "evidence";
+
+/// The options of a run, besides its plan.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The folder that datasets and evidence are in.
+    pub data: PathBuf,
+    /// The archive.
+    pub archive: PathBuf,
+    /// Where the time comes from.
+    pub clock: Clock,
+    /// What to do with an interrupted run of the same definition.
+    pub interrupted: Interrupted,
+    /// What to do while another run of the same definition is in progress.
+    pub when_held: WhenHeld,
+    /// What to do if runs are gone, or the definition asks another service than before.
+    pub when_lost: WhenLost,
+    /// Runs of the definition that are known to have been sealed in the archive of its service.
+    pub known_runs: Vec<String>,
+    /// The object store to use instead of the definition's.
+    pub store: Option<StoreUrl>,
+    /// Follows and cancels the run.
+    pub control: Control,
+}
+
+impl Options {
+    /// The default options: the archive is the folder `archive` in the data folder, an interrupted run is resumed, and
+    /// the run fails while another one of the same definition is in progress.
+    pub fn new(data: impl Into<PathBuf>) -> Self {
+        let data = data.into();
+        Self {
+            archive: data.join("archive"),
+            data,
+            clock: Clock::System,
+            interrupted: Interrupted::Resume,
+            when_held: WhenHeld::Fail,
+            when_lost: WhenLost::Fail,
+            known_runs: Vec::new(),
+            store: None,
+            control: Control::default(),
+        }
+    }
+
+    pub(super) fn evidence(&self) -> PathBuf {
+        self.data.join(EVIDENCE)
+    }
+}
+
+/// What a run does while another run of the same definition is in progress on the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenHeld {
+    /// It fails.
+    Fail,
+    /// It waits, up to a limit.
+    Wait(Duration),
+}
+
+/// What a run does if it does not go on with the history that its definition had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenLost {
+    /// It fails.
+    Fail,
+    /// It begins a new history, or goes on without the runs that are gone.
+    BeginAnew,
+}
+
+/// The seed of the demo universe.
+pub const DEMO_SEED: u64 = 500;
+
+/// The addresses and the key of a service; and the demo service as of a day, if it is the one. It is to be stopped: if it is
+/// dropped, it stays until the end of the process.
+pub(super) async fn connect(
+    plan: &Plan,
+    today: NaiveDate,
+    stop: &CancellationToken,
+) -> Result<(Addresses, ApiKey, Option<RunningService>)> {
+    match &plan.source {
+        Source::Demo { .. } => {
+            let key = ApiKey::of_the_demo();
+            let service = Service::new(Universe::new(DEMO_SEED, today), ChangeSet::All, key.expose().to_owned());
+            // On a free port of the loopback address.
+            let demo = serve::start(service, 0).await?;
+            let (signals, sentiment) = (demo.base_url().clone(), demo.sentiment_base_url().clone());
+            Ok((Addresses { signals, sentiment, asking: Asking::default() }, key, Some(demo)))
+        }
+        Source::Remote(remote) => {
+            // It chooses the source of the key, and whom the key is sent to.
+            plan.require_trust()?;
+            let (source, host, stop) = (remote.key.clone(), host_of(&remote.base_url), stop.clone());
+            let key = blocking(move || source.read(&host, &|| stop.is_cancelled())).await?;
+            let (signals, sentiment) = (remote.base_url.clone(), remote.sentiment_base_url.clone());
+            Ok((Addresses { signals, sentiment, asking: remote.asking.clone() }, key, None))
+        }
     }
 }

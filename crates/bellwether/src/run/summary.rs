@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::gather::SignalSource;
-use super::stage::Timing;
+use super::observer::Timing;
 use super::store::StoreUpload;
 use crate::archive::{AnswerRecord, Counts, Oddities, SealedRun};
 use crate::disk::file::{FileRecord, as_text, as_text_if_any};

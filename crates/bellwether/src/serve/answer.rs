@@ -33,14 +33,8 @@ pub(super) struct AnswerSource {
     pub(super) change_set: ChangeSet,
 }
 
-/// The format of dates.
-#[derive(Clone, Copy)]
-enum DateForm {
-    /// `2026-11-20T00:00:00+00:00`
-    Offset,
-    /// `2026-11-20T00:00:00`, in the batched shape.
-    Naive,
-}
+/// The offset of dates; the batched shape has none.
+const OFFSET: &str = "+00:00";
 
 /// The dates of an answer, newest first, with the text that all of its entries borrow.
 struct Dates(Vec<(NaiveDate, String)>);
@@ -48,7 +42,9 @@ struct Dates(Vec<(NaiveDate, String)>);
 impl AnswerSource {
     /// The answer to a question.
     pub(super) fn answer(self: &Arc<Self>, question: Question) -> Result<Answer, Refusal> {
-        let find = |symbol: String| companies::find(&symbol).ok_or(Refusal::UnknownTicker);
+        let find = |symbol: String| {
+            companies::find(&symbol).ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "Unknown ticker"))
+        };
         Ok(match question {
             Question::Sector { outlook, sector } => self.sector(outlook, &sector),
             Question::Batch { model, period, regime, limit } => self.batch(model, period, regime, limit),
@@ -69,7 +65,7 @@ impl AnswerSource {
 
     fn sector(self: &Arc<Self>, outlook: Outlook, sector: &str) -> Answer {
         let source = Arc::clone(self);
-        let dates = Dates::new(&self.universe, DateForm::Offset, usize::MAX);
+        let dates = Dates::new(&self.universe, OFFSET, usize::MAX);
         let companies: Vec<&Company> = companies::all().iter().filter(|company| company.sector == sector).collect();
         object(companies, move |company| {
             let series = source.universe.series(company, outlook);
@@ -81,7 +77,7 @@ impl AnswerSource {
 
     fn batch(self: &Arc<Self>, model: Model, period: Option<Period>, regime: Option<Regime>, limit: usize) -> Answer {
         let source = Arc::clone(self);
-        let dates = Dates::new(&self.universe, DateForm::Naive, limit);
+        let dates = Dates::new(&self.universe, "", limit);
         object(companies::all().iter().collect(), move |company| {
             let own = source.universe.own_series(company);
             let (period, regime) = (period.unwrap_or(own.0), regime.unwrap_or(own.1));
@@ -92,7 +88,7 @@ impl AnswerSource {
     }
 
     fn history(&self, company: &Company, series: &PredictionSeries, limit: usize) -> Answer {
-        let dates = Dates::new(&self.universe, DateForm::Offset, limit);
+        let dates = Dates::new(&self.universe, OFFSET, limit);
         let entries = dates.entries(series, self.universe.today());
         let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
         match self.change_set.history_key() {
@@ -102,7 +98,7 @@ impl AnswerSource {
     }
 
     fn latest(&self, company: &Company, series: &PredictionSeries) -> Answer {
-        let dates = Dates::new(&self.universe, DateForm::Offset, 1);
+        let dates = Dates::new(&self.universe, OFFSET, 1);
         let mut entries = dates.entries(series, self.universe.today());
         let HistoryEntry { date, signal, confidence } = entries.pop().expect("five years have a trading day");
         let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
@@ -181,11 +177,7 @@ impl AnswerSource {
 
 impl Dates {
     /// The newest `limit` trading days.
-    fn new(universe: &Universe, form: DateForm, limit: usize) -> Self {
-        let offset = match form {
-            DateForm::Offset => "+00:00",
-            DateForm::Naive => "",
-        };
+    fn new(universe: &Universe, offset: &str, limit: usize) -> Self {
         let newest = universe.trading_days().iter().rev().take(limit);
         Self(newest.map(|&date| (date, format!("{date}T00:00:00{offset}"))).collect())
     }

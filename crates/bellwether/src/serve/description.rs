@@ -51,6 +51,8 @@ fn parameters(endpoint: Endpoint) -> &'static [&'static str] {
 }
 
 fn openapi(paths: &[String], operations: &[Endpoint]) -> Value {
+    let records: Value =
+        serde_json::from_str(include_str!("records.json")).expect("the records of the interface are JSON");
     let mut described = Map::new();
     for path in paths {
         for &endpoint in operations {
@@ -62,7 +64,7 @@ fn openapi(paths: &[String], operations: &[Endpoint]) -> Value {
         "openapi": "3.1.0",
         "info": { "title": "Trading signals and scored news", "version": env!("CARGO_PKG_VERSION") },
         "paths": described,
-        "components": { "schemas": schemas() },
+        "components": { "schemas": records },
     })
 }
 
@@ -96,46 +98,5 @@ fn operation(endpoint: Endpoint) -> Value {
             "200": { "description": "The answer.", "content": { "application/json": { "schema": schema } } },
             "422": { "description": "The request is wrong." },
         },
-    })
-}
-
-/// The records of the interface.
-fn schemas() -> Value {
-    let text = || json!({ "type": "string" });
-    let date = || json!({ "type": "string", "format": "date-time" });
-    let object = |required: &[&str], properties: Value| json!({ "type": "object", "required": required, "properties": properties });
-    let signal = || json!({ "type": "string", "enum": ["buy", "sell"] });
-    let confidence = || json!({ "type": "number" });
-    let score = || json!({ "type": ["number", "string", "null"] });
-    let entry = object(
-        &["date", "signal", "confidence"],
-        json!({ "date": date(), "signal": signal(), "confidence": confidence() }),
-    );
-    let entries = json!({ "type": "array", "items": { "$ref": "#/components/schemas/Entry" } });
-    let reference = object(&["date", "score", "link"], json!({ "date": text(), "score": score(), "link": text() }));
-    json!({
-        "Entry": entry,
-        "History": object(
-            &["ticker", "period", "regime"],
-            json!({ "ticker": text(), "period": text(), "regime": text(), "predictions": entries, "items": entries }),
-        ),
-        "Signal": object(
-            &["ticker", "period", "regime", "signal", "confidence"],
-            json!({
-                "ticker": text(), "date": { "type": ["string", "null"], "format": "date-time" }, "period": text(),
-                "regime": text(), "signal": signal(), "confidence": confidence(),
-            }),
-        ),
-        "Article": object(
-            &["date", "title", "link"],
-            json!({ "date": text(), "title": text(), "score": score(), "link": text() }),
-        ),
-        "Summary": object(
-            &["ticker", "debtor"],
-            json!({
-                "ticker": text(), "debtor": text(), "low_article": reference, "high_article": reference,
-                "avg_article": reference,
-            }),
-        ),
     })
 }

@@ -31,7 +31,6 @@
 mod answer;
 mod archived;
 mod description;
-mod key;
 mod question;
 mod refusal;
 mod server;

@@ -5,15 +5,18 @@
 //! the value, where they match nothing.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::hint::black_box;
 use std::num::IntErrorKind;
 use std::str::FromStr;
 
 use bellwether_demo::prediction::{Model, Outlook};
+use http::StatusCode;
+use serde_json::json;
 use url::form_urlencoded;
 
-use super::key::Key;
 use super::refusal::Refusal;
-use crate::interface::{ChangeSet, Endpoint, Location, Period, Regime, ValidationFault, ValidationProblem};
+use crate::interface::{ChangeSet, Endpoint, Location, Period, Regime, ValidationProblem};
 
 /// A valid request.
 #[derive(Debug, PartialEq)]
@@ -75,12 +78,15 @@ impl ReceivedRequest<'_> {
         let mut query = Query::new(self.query);
         let given = query.require("api_key");
         if given.as_ref().is_ok_and(|given| !key.is(given)) {
-            return Err(Refusal::InvalidKey);
+            return Err(Refusal::new(StatusCode::UNAUTHORIZED, "Invalid API key"));
         }
         let question = self.question(&mut query, change_set);
         match (given, question) {
             (Ok(_), Ok(question)) => Ok(query.read(question)),
-            _ => Err(Refusal::Invalid(ValidationFault { detail: query.problems })),
+            _ => {
+                let problems = query.problems.into_iter().map(|problem| json!(problem)).collect::<Vec<_>>();
+                Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, problems))
+            }
         }
     }
 
@@ -157,12 +163,14 @@ impl<'r> Query<'r> {
     fn one_of<T: FromStr>(
         &mut self,
         name: &'static str,
-        spellings: impl ExactSizeIterator<Item = &'static str>,
+        spellings: impl Iterator<Item = &'static str>,
     ) -> Result<Option<T>, InvalidParameter> {
-        match self.get(name).map(T::from_str).transpose() {
-            Ok(value) => Ok(value),
-            Err(_) => Err(self.note(name, "enum", format!("Input should be {}", alternatives(spellings)))),
+        if let Ok(value) = self.get(name).map(T::from_str).transpose() {
+            return Ok(value);
         }
+        let mut quoted: Vec<String> = spellings.map(|spelling| format!("'{spelling}'")).collect();
+        let last = quoted.pop().unwrap_or_default();
+        Err(self.note(name, "enum", format!("Input should be {} or {last}", quoted.join(", "))))
     }
 
     /// The most entries of an answer; all if the query does not limit them.
@@ -186,17 +194,48 @@ impl<'r> Query<'r> {
     }
 }
 
-/// `'a', 'b' or 'c'`
-fn alternatives(spellings: impl ExactSizeIterator<Item = &'static str>) -> String {
-    let last = spellings.len() - 1;
-    let mut text = String::new();
-    for (index, spelling) in spellings.enumerate() {
-        let separator = match index {
-            0 => "",
-            index if index == last => " or ",
-            _ => ", ",
-        };
-        text += &format!("{separator}'{spelling}'");
+/// The key that the service accepts.
+pub(super) struct Key(String);
+
+impl Key {
+    pub(super) fn new(key: String) -> Self {
+        Self(key)
     }
-    text
+
+    /// Whether the given key is this one. The time does not depend on the first different byte or the length, so the
+    /// key cannot be guessed byte by byte.
+    pub(super) fn is(&self, given: &str) -> bool {
+        let given = given.as_bytes();
+        let mut difference = self.0.len() ^ given.len();
+        for (position, byte) in self.0.bytes().enumerate() {
+            difference |= usize::from(byte ^ given.get(position).copied().unwrap_or(0));
+        }
+        black_box(difference) == 0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Key(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Key;
+
+    #[test]
+    fn only_the_whole_key_matches() {
+        let key = Key::new("s3cret".to_owned());
+        assert!(key.is("s3cret"));
+        for other in ["", "s", "s3cre", "s3cret ", "s3crets3cret", "S3cret", "s3creT", "s3cret\0"] {
+            assert!(!key.is(other), "{other:?}");
+        }
+        assert!(Key::new(String::new()).is("") && !Key::new(String::new()).is("\0"));
+    }
+
+    #[test]
+    fn a_key_is_not_shown() {
+        assert_eq!(format!("{:?}", Key::new("s3cret".to_owned())), "Key(…)");
+    }
 }

@@ -1,13 +1,11 @@
 //! Refused requests, as a status and a body.
 
-use std::borrow::Cow;
-
 use http::header::ALLOW;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::error::{Error, causes};
-use crate::interface::ValidationFault;
 use crate::net::listen::{Answer, whole};
 
 /// When the service was asked for what an archive answers.
@@ -15,50 +13,36 @@ pub(super) const WATCH: HeaderName = HeaderName::from_static("bellwether-watch")
 
 /// Why a request is refused.
 #[derive(Debug)]
-pub(super) enum Refusal {
-    /// No such operation, or not at this change set.
-    NotFound,
-    /// A method other than GET.
-    MethodNotAllowed,
-    /// A wrong key.
-    InvalidKey,
-    /// A ticker that the universe does not have.
-    UnknownTicker,
-    /// Missing or invalid parameters.
-    Invalid(ValidationFault),
-    /// A request to an archive that may be meant otherwise.
-    Unclear(String),
-    /// What an archive does not know.
-    Unknown(String),
-    /// An archive that cannot be read.
-    Unreadable(String),
-}
-
-/// The body of every refusal but a 422.
-#[derive(Serialize)]
-struct RefusalBody {
-    detail: Cow<'static, str>,
+pub(super) struct Refusal {
+    status: StatusCode,
+    /// A sentence, or the problems of the parameters.
+    detail: Value,
+    /// Whether an archive does not know what was asked for.
+    is_not_watched: bool,
 }
 
 impl Refusal {
+    pub(super) fn new(status: StatusCode, detail: impl Into<Value>) -> Self {
+        Self { status, detail: detail.into(), is_not_watched: false }
+    }
+
+    /// No such operation, or not at this change set.
+    pub(super) fn no_operation() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "Not Found")
+    }
+
+    /// What an archive does not know.
+    pub(super) fn unknown(sentence: String) -> Self {
+        Self { is_not_watched: true, ..Self::new(StatusCode::NOT_FOUND, sentence) }
+    }
+
     /// What is answered.
     pub(super) fn answer(self) -> Answer {
-        let is_not_watched = matches!(self, Self::Unknown(_));
-        let (status, detail): (_, Cow<'static, str>) = match self {
-            Self::NotFound => (StatusCode::NOT_FOUND, "Not Found".into()),
-            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed".into()),
-            Self::InvalidKey => (StatusCode::UNAUTHORIZED, "Invalid API key".into()),
-            Self::UnknownTicker => (StatusCode::NOT_FOUND, "Unknown ticker".into()),
-            Self::Unclear(sentence) => (StatusCode::BAD_REQUEST, sentence.into()),
-            Self::Unknown(sentence) => (StatusCode::NOT_FOUND, sentence.into()),
-            Self::Unreadable(sentence) => (StatusCode::INTERNAL_SERVER_ERROR, sentence.into()),
-            Self::Invalid(fault) => return json(StatusCode::UNPROCESSABLE_ENTITY, &fault),
-        };
-        let mut answer = json(status, &RefusalBody { detail });
-        if status == StatusCode::METHOD_NOT_ALLOWED {
+        let mut answer = json(self.status, &serde_json::json!({ "detail": self.detail }));
+        if self.status == StatusCode::METHOD_NOT_ALLOWED {
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
         }
-        if is_not_watched {
+        if self.is_not_watched {
             answer.headers_mut().insert(WATCH, HeaderValue::from_static("not-watched"));
         }
         answer
@@ -68,7 +52,7 @@ impl Refusal {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         let because: String = causes(&error).map(|cause| format!(": {cause}")).collect();
-        Self::Unreadable(format!("{error}{because}"))
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}{because}"))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Runs the service on a listener until it is stopped. A universe is for this process and those that it knows; an archive is
 //! for any client, so its connections are bounded.
 
-use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -24,6 +23,7 @@ use crate::process::cancel::CancellationToken;
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running service. Dropping it stops it without waiting.
+#[derive(Debug)]
 #[must_use = "a service stops when it is dropped"]
 pub struct RunningService {
     addresses: Vec<ServedAddresses>,
@@ -105,11 +105,5 @@ impl RunningService {
         if timeout(STOP_LIMIT, &mut self.server).await.is_err() {
             self.server.abort();
         }
-    }
-}
-
-impl fmt::Debug for RunningService {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("Running").field("addresses", &self.addresses).finish()
     }
 }

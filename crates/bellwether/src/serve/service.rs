@@ -6,16 +6,15 @@
 use std::sync::Arc;
 
 use bellwether_demo::Universe;
-use http::Method;
 use http::request::Parts;
+use http::{Method, StatusCode};
 use percent_encoding::percent_decode_str;
 use tokio::task::spawn_blocking;
 
 use super::answer::AnswerSource;
 use super::archived::{ArchivedServices, Given};
 use super::description::{self, folder_of};
-use super::key::Key;
-use super::question::ReceivedRequest;
+use super::question::{Key, ReceivedRequest};
 use super::refusal::Refusal;
 use crate::interface::{ChangeSet, Endpoint};
 use crate::net::listen::{Answer, Site};
@@ -127,20 +126,21 @@ impl Service {
                 return Ok(described);
             }
         }
-        let Addressed { endpoint, symbol, archived } = self.route(uri.path()).ok_or(Refusal::NotFound)?;
+        let Addressed { endpoint, symbol, archived } = self.route(uri.path()).ok_or_else(Refusal::no_operation)?;
         if method != Method::GET {
-            return Err(Refusal::MethodNotAllowed);
+            return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed"));
         }
         let query = uri.query().unwrap_or_default();
         let read = ReceivedRequest { endpoint, symbol, query }.read(self.change_set, &self.key)?;
         let (services, (service, instant)) = match (&self.source, archived) {
             (ServedData::Universe(source), _) => return source.answer(read.question),
             (ServedData::Archive(services), Some(archived)) => (Arc::clone(services), archived),
-            (ServedData::Archive(_), None) => return Err(Refusal::NotFound),
+            (ServedData::Archive(_), None) => return Err(Refusal::no_operation()),
         };
         let given = Given { endpoint, change_set: self.change_set, service, instant };
         let answer = spawn_blocking(move || services.answer(&given, read));
-        answer.await.unwrap_or_else(|_| Err(Refusal::Unreadable("the answer failed: a bug".to_owned())))
+        let failed = || Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the answer failed: a bug");
+        answer.await.unwrap_or_else(|_| Err(failed()))
     }
 }
 

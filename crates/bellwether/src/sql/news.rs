@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::text::{indent, number, one_of, quote, rows, wrap};
+use super::text::{indent, one_of, quote, rows, wrap};
 use super::view::View;
 use crate::archive::ANSWERS;
 use crate::interface::{Endpoint, Ticker};
@@ -263,7 +263,7 @@ impl NewsQuery<'_> {
     }
 
     fn articles(&self) -> String {
-        let mut columns = vec!["ticker, date, cast(date as date) as day".to_owned(), number("score")];
+        let mut columns = vec!["ticker, date, cast(date as date) as day, score".to_owned()];
         if self.plan.duplicates == Duplicates::Once {
             columns.push("repeats = 0 as is_counted".to_owned());
         }
@@ -429,7 +429,7 @@ impl NewsQuery<'_> {
     fn summaries(&self) -> String {
         format!(
             "select ticker, {},\n    {}\nfrom (\n{}\n) where change <> 'withdrawn'{}",
-            Reference::ALL.map(|reference| number(&format!("{}_score", reference.as_str()))).join(",\n    "),
+            Reference::ALL.map(|reference| format!("{}_score", reference.as_str())).join(",\n    "),
             self.sightings().join(", "),
             indent(&self.view.spans(Table::Summaries, "summary_changes")),
             self.and_is_asked()

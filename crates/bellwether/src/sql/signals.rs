@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate};
 
 use super::Question;
 use super::news::NewsQuery;
-use super::text::{indent, number, one_of, quote, rows, wrap};
+use super::text::{indent, one_of, quote, rows, wrap};
 use super::view::{SectorsOf, View, cell};
 use crate::archive::{ANSWERS, watches};
 use crate::interface::{Endpoint, Ticker};
@@ -159,7 +159,7 @@ impl SignalQuery<'_> {
     fn signals(&self) -> String {
         let plan = self.question.plan;
         let mut columns =
-            vec!["ticker, date, period, regime, signal, cast(date as date) as day".to_owned(), number("confidence")];
+            vec!["ticker, date, period, regime, signal, cast(date as date) as day, confidence".to_owned()];
         if self.news.is_timed() {
             let end = self.news.end_of_day();
             let midnight = format!("cast(cast(date as date) as {})", self.view.dialect.naive());

@@ -8,11 +8,6 @@ pub(super) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A column of numbers of the archive. Earlier versions of the program recorded negative zeros.
-pub(super) fn number(column: &str) -> String {
-    format!("case when {column} = 0 then 0 else {column} end as {column}")
-}
-
 /// Lines indented by one more step.
 pub(super) fn indent(lines: &str) -> String {
     lines.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")

@@ -13,7 +13,7 @@ use object_store::{ClientConfigKey, ObjectStore};
 use url::Url;
 
 use super::list::{Listed, SkippedKeys};
-use super::open::{Opened, failure};
+use super::objects::{Opened, cannot_open};
 use super::traffic::{Connector, retries};
 use crate::error::{Error, Result};
 #[cfg(any(feature = "azure", feature = "gcp"))]
@@ -26,20 +26,20 @@ use crate::process::cancel::CancellationToken;
 /// The connections to a store.
 fn connector(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Connector> {
     // A proxy that cannot be used is refused, not ignored.
-    let proxies = proxies::of_environment().map_err(|error| failure(url, error))?;
+    let proxies = proxies::of_environment().map_err(|error| cannot_open(url, error))?;
     Ok(Connector { proxies: Arc::new(proxies), skipped: skipped.clone() })
 }
 
 fn in_bucket<S: ObjectStore + PaginatedListStore>(url: &StoreUrl, store: S) -> Result<Opened> {
     let parsed = object_store::ObjectStoreScheme::parse(url.as_url());
-    let (_, prefix) = parsed.map_err(|error| failure(url, error.to_string()))?;
+    let (_, prefix) = parsed.map_err(|error| cannot_open(url, error.to_string()))?;
     let store = Arc::new(store);
     Ok(Opened { objects: Arc::clone(&store) as _, listed: Listed::Pages(store), prefix: prefix.to_string() })
 }
 
 /// The error for settings that the client refuses. Its own may quote one, which may be a secret.
 fn refusal(url: &StoreUrl, settings: &str) -> Error {
-    failure(url, format!("the settings {settings} are incomplete or invalid"))
+    cannot_open(url, format!("the settings {settings} are incomplete or invalid"))
 }
 
 #[cfg(feature = "aws")]
@@ -61,14 +61,14 @@ pub(super) fn s3(url: &StoreUrl, skipped: &SkippedKeys, stop: &CancellationToken
         })
     };
     let mut builder = AmazonS3Builder::new();
-    for (name, value) in variables("AWS_", form).map_err(|reason| failure(url, reason))? {
+    for (name, value) in variables("AWS_", form).map_err(|reason| cannot_open(url, reason))? {
         let Ok(key) = name.parse::<Key>() else { continue };
         builder = builder.with_config(key, value);
     }
     // Not every store with the interface of S3 has bulk deletes.
     let builder = builder.with_url(url.as_url().as_str()).with_disable_bulk_delete(true).with_retry(retries());
     let builder = builder.with_http_connector(connector(url, skipped)?);
-    let builder = super::aws::apply_profile(builder, stop).map_err(|reason| failure(url, reason))?;
+    let builder = super::aws::apply_profile(builder, stop).map_err(|reason| cannot_open(url, reason))?;
     let refused = |_| refusal(url, "in the environment (`AWS_…`) or in the profile");
     let builder = super::aws::check_given(builder).map_err(refused)?;
     in_bucket(url, builder.build().map_err(refused)?)
@@ -90,7 +90,7 @@ pub(super) fn google(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Opened> {
     if let Ok(path) = env::var("SERVICE_ACCOUNT") {
         builder = builder.with_service_account_path(path);
     }
-    for (name, value) in variables("GOOGLE_", form).map_err(|reason| failure(url, reason))? {
+    for (name, value) in variables("GOOGLE_", form).map_err(|reason| cannot_open(url, reason))? {
         let Ok(key) = name.parse::<Key>() else { continue };
         builder = builder.with_config(key, value);
     }
@@ -117,12 +117,12 @@ pub(super) fn azure(url: &StoreUrl, skipped: &SkippedKeys) -> Result<Opened> {
         })
     };
     let mut builder = MicrosoftAzureBuilder::new();
-    for (name, value) in variables("AZURE_", form).map_err(|reason| failure(url, reason))? {
+    for (name, value) in variables("AZURE_", form).map_err(|reason| cannot_open(url, reason))? {
         let Ok(key) = name.parse::<Key>() else { continue };
         builder = builder.with_config(key, value);
     }
     if let Ok(identity) = env::var(IDENTITY) {
-        check_setting(IDENTITY, Form::Address, &identity).map_err(|reason| failure(url, reason))?;
+        check_setting(IDENTITY, Form::Address, &identity).map_err(|reason| cannot_open(url, reason))?;
         builder = builder.with_msi_endpoint(identity);
     }
     let secrets = [Key::AccessKey, Key::ClientSecret, Key::SasKey, Key::Token];

@@ -42,10 +42,7 @@ mod leftovers;
 mod list;
 #[cfg(any(feature = "cloud", feature = "harness"))]
 pub(crate) mod listing;
-mod mend;
 mod objects;
-mod open;
-mod probe;
 #[cfg(test)]
 mod tests;
 #[cfg(feature = "cloud")]
@@ -53,8 +50,7 @@ mod traffic;
 
 pub(crate) use folder::{Sealed, Sent};
 pub(crate) use latest::Latest;
-pub(crate) use leftovers::{abandoned_folders, by_folder, record_of};
+pub(crate) use leftovers::{abandoned_folders, by_folder, clear_staged, record_of};
 pub(crate) use list::Object;
-pub(crate) use mend::clear_staged;
+pub use objects::Access;
 pub(crate) use objects::Store;
-pub use open::Access;

@@ -1,4 +1,6 @@
-//! The basic operations on a store, each bounded, cancellable, and certain of its outcome.
+//! Opens the store at an address, with the credentials that the provider's own tools would use; the basic operations on it, each
+//! bounded, cancellable, and certain of its outcome; and a probe that detects stores that do not honour conditional puts, before
+//! anything depends on them.
 
 use std::fs::{self, File};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,21 +12,22 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use futures_util::TryStreamExt;
 use futures_util::stream::BoxStream;
+use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::{
     Error as Fault, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutPayload, UpdateVersion,
 };
 use tokio::sync::Semaphore;
 
-use super::fault::{Explained, FaultVerdict, is_broken, is_refusal, is_temporary, is_untagged, reason};
+use super::fault::{Explained, FaultVerdict, is_broken, is_full, is_refusal, is_temporary, is_untagged, reason};
 use super::list::{Listed, SkippedKeys};
-use super::open::{self, Access, Opened};
 use crate::disk::links::{self, NOFOLLOW};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::net::connection::check_pace;
 use crate::plan::{StoreKind, StoreUrl};
 use crate::process::cancel::CancellationToken;
-use crate::time::random;
+use crate::time::skew::Skew;
+use crate::time::{Clock, random};
 
 /// The most requests at once.
 const CONCURRENT: usize = 8;
@@ -68,7 +71,7 @@ impl Store {
         warn: impl Fn(&str) + Send + Sync + 'static,
     ) -> Result<Self> {
         let skipped = SkippedKeys::new(warn);
-        let Opened { objects, listed, prefix } = open::open(url, access, &skipped, stop)?;
+        let Opened { objects, listed, prefix } = open_client(url, access, &skipped, stop)?;
         let free = Arc::new(Semaphore::new(CONCURRENT));
         Ok(Self { objects, listed, skipped, prefix, url: url.clone(), free, stop: stop.clone() })
     }
@@ -130,7 +133,7 @@ impl Store {
     }
 
     /// The error for a store that ignores the conditions of a put.
-    pub(super) fn unconditional(&self, reason: impl Into<Reason>) -> Error {
+    fn unconditional(&self, reason: impl Into<Reason>) -> Error {
         error(format!("`{}` does not honour conditional puts", self.url), reason).with_hint(
             "use a store with conditional puts (`If-None-Match` and `If-Match`); without them, two machines could overwrite \
              each other's runs",
@@ -145,7 +148,7 @@ impl Store {
                 error(format!("refused the answer of `{}` to {action} `{at}`", self.url), reason)
                     .with_hint("check the address, and the endpoint in the environment or the profile")
             }
-            Some(FaultVerdict::Credentials) => open::failure(&self.url, reason),
+            Some(FaultVerdict::Credentials) => cannot_open(&self.url, reason),
             Some(FaultVerdict::Certificate { host }) => {
                 error(format!("cannot verify the certificate of {host}"), reason)
                     .with_hint("if you or your proxy issued it, add the issuer's certificate with `SSL_CERT_FILE`")
@@ -158,7 +161,7 @@ impl Store {
             }
             _ => error(format!("`{}` refused to {action} `{at}`", self.url), reason).with_hint(match self.url.kind() {
                 StoreKind::Folder => "check that you may write there, and that there is space left",
-                _ => open::CHECK_CREDENTIALS,
+                _ => CHECK_CREDENTIALS,
             }),
         }
     }
@@ -251,7 +254,7 @@ impl Store {
     }
 
     /// Puts an object once, only if it is in a state: absent, if none is given.
-    pub(super) async fn put_if(&self, at: &str, bytes: Bytes, known: Option<&ObjectContent>) -> Result<(), Fault> {
+    async fn put_if(&self, at: &str, bytes: Bytes, known: Option<&ObjectContent>) -> Result<(), Fault> {
         let unnamed = |error: Error| Fault::Generic { store: "store", source: error.into() };
         let key = self.key(at).map_err(unnamed)?;
         let payload = PutPayload::from_bytes(bytes);
@@ -263,7 +266,7 @@ impl Store {
             }
         };
         // A file system has no conditional replacement, so writers take a lock.
-        let _lock = FolderLock::take(folder).await?;
+        let _lock = lock_folder(folder).await?;
         let now = self.objects.head(&key).await?;
         if now.e_tag != known.state.e_tag {
             return Err(Fault::Precondition { path: at.to_owned(), source: "it was replaced".into() });
@@ -318,28 +321,148 @@ impl ObjectPieces {
     }
 }
 
-/// The lock for replacing files of a `file:///` store.
-struct FolderLock(#[expect(dead_code, reason = "the lock is released with the file")] File);
-
-impl FolderLock {
-    const NAME: &str = ".lock";
-
-    async fn take(folder: PathBuf) -> Result<Self, Fault> {
-        let lock = move || {
-            let mut options = fs::OpenOptions::new();
-            options.create(true).truncate(false).write(true).custom_flags(NOFOLLOW);
-            let file = options.open(folder.join(Self::NAME))?;
-            file.lock()?;
-            Ok(Self(file))
-        };
-        let locked: std::io::Result<Self> = tokio::task::spawn_blocking(lock)
-            .await
-            .unwrap_or_else(|_| Err(std::io::Error::other("a worker thread panicked")));
-        locked.map_err(|source| Fault::Generic { store: "folder", source: source.into() })
-    }
+/// Locks a `file:///` store to replace a file, until the lock's file is closed.
+async fn lock_folder(folder: PathBuf) -> Result<File, Fault> {
+    let lock = move || {
+        let mut options = fs::OpenOptions::new();
+        options.create(true).truncate(false).write(true).custom_flags(NOFOLLOW);
+        let file = options.open(folder.join(".lock"))?;
+        file.lock()?;
+        Ok(file)
+    };
+    let locked: std::io::Result<File> = tokio::task::spawn_blocking(lock)
+        .await
+        .unwrap_or_else(|_| Err(std::io::Error::other("a worker thread panicked")));
+    locked.map_err(|source| Fault::Generic { store: "folder", source: source.into() })
 }
 
 /// A limit, in the units in which it is set.
 fn in_binary(bytes: u64) -> String {
     if bytes < 1 << 20 { format!("{} KiB", bytes >> 10) } else { format!("{} MiB", bytes >> 20) }
+}
+
+/// The prefix of the keys of probes.
+pub(super) const PROBE: &str = "datasets/.probe-";
+
+impl Store {
+    /// Tests that the store refuses to create an object that exists, and to replace one that has changed since it was read.
+    /// Returns how far its clock is from this machine's.
+    pub(crate) async fn probe(&self) -> Result<Skew> {
+        let at = format!("{PROBE}{:016x}", random());
+        let tested = self.test(&at).await;
+        // A probe that is left behind is cleared after a day.
+        let _ = self.in_turn(self.objects.delete(&self.key(&at)?)).await?;
+        tested
+    }
+
+    async fn test(&self, at: &str) -> Result<Skew> {
+        let [first, second, third, fourth] = [b"1", b"2", b"3", b"4"].map(|text| Bytes::from_static(text));
+        let begun = Clock::System.now();
+        if !self.create(at, first.clone()).await? {
+            return Err(self.unconditional("an object that was just written has another content"));
+        }
+        let put = self.put_if(at, second, None);
+        let overwrote = "it overwrote an object on condition that there is none";
+        match self.in_turn(put).await? {
+            Ok(_) => return Err(self.unconditional(overwrote)),
+            Err(fault) if is_refusal(&fault) => return Err(self.failure("write", at, &fault)),
+            Err(_) => {}
+        }
+        let known = match self.get(at, MAX_BYTES).await? {
+            Some(content) if content.bytes == first => content,
+            _ => return Err(self.unconditional(overwrote)),
+        };
+        let skew = Skew::between((begun, Clock::System.now()), known.changed);
+        match self.in_turn(self.put_if(at, third.clone(), Some(&known))).await? {
+            Ok(()) => {}
+            Err(fault) if is_full(&fault) => return Err(self.failure("write", at, &fault)),
+            Err(fault) if is_refusal(&fault) => {
+                return Err(
+                    self.unconditional(format!("it did not replace an object that is unchanged: {}", reason(&fault)))
+                );
+            }
+            Err(_) if self.replace(at, third.clone(), &known).await? => {}
+            Err(_) => return Err(self.unconditional("it did not replace an object that is unchanged")),
+        }
+        let put = self.in_turn(self.put_if(at, fourth, Some(&known))).await?;
+        let now = self.get(at, MAX_BYTES).await?.map(|content| content.bytes);
+        match put.is_err() && now == Some(third) {
+            true => Ok(skew),
+            false => Err(self.unconditional("it replaced an object on condition that it is unchanged, and it was not")),
+        }
+    }
+}
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// To read what is in it. A folder must exist.
+    Read,
+    /// To write to it too. A folder is created.
+    Write,
+}
+
+/// An open store, how it is listed, and the prefix of its keys.
+pub(super) struct Opened {
+    pub(super) objects: Arc<dyn ObjectStore>,
+    pub(super) listed: Listed,
+    pub(super) prefix: String,
+}
+
+/// Opens a store. Nothing is sent to it yet.
+#[cfg_attr(not(feature = "aws"), expect(unused_variables, reason = "only S3 needs all of them"))]
+fn open_client(url: &StoreUrl, access: Access, skipped: &SkippedKeys, stop: &CancellationToken) -> Result<Opened> {
+    match url.kind() {
+        StoreKind::Folder => folder(url, access),
+        #[cfg(feature = "aws")]
+        StoreKind::S3 => super::cloud::s3(url, skipped, stop),
+        #[cfg(feature = "gcp")]
+        StoreKind::Google => super::cloud::google(url, skipped),
+        #[cfg(feature = "azure")]
+        StoreKind::Azure => super::cloud::azure(url, skipped),
+        #[cfg(not(feature = "aws"))]
+        StoreKind::S3 => Err(missing(url, "aws")),
+        #[cfg(not(feature = "gcp"))]
+        StoreKind::Google => Err(missing(url, "gcp")),
+        #[cfg(not(feature = "azure"))]
+        StoreKind::Azure => Err(missing(url, "azure")),
+    }
+}
+
+/// The error for a store that cannot be opened: its credentials or settings are missing or invalid.
+pub(super) fn cannot_open(url: &StoreUrl, reason: impl Into<Reason>) -> Error {
+    let hint = match url.kind() {
+        StoreKind::Folder => "check the path; the folder that it is in must exist, and you must be able to write there",
+        _ => CHECK_CREDENTIALS,
+    };
+    Error::new(ErrorKind::Storage, format!("cannot open the store `{url}`")).with_hint(hint).with_source(reason)
+}
+
+/// What to do about a bucket that cannot be opened, or refuses an operation.
+const CHECK_CREDENTIALS: &str =
+    "check the address, and the credentials in the environment, the profile or the instance";
+
+#[cfg(not(all(feature = "aws", feature = "gcp", feature = "azure")))]
+fn missing(url: &StoreUrl, feature: &str) -> Error {
+    Error::usage(format!("this build cannot use `{url}`"), format!("install bellwether with `--features {feature}`"))
+}
+
+fn folder(url: &StoreUrl, access: Access) -> Result<Opened> {
+    let folder = url.folder().ok_or_else(|| cannot_open(url, "it is not the path of a folder"))?;
+    // The parent is not created: it may be a mount point without its file system.
+    match fs::metadata(&folder) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Err(cannot_open(url, "it is not a folder")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && access == Access::Write => {
+            fs::create_dir(&folder).map_err(|error| cannot_open(url, error.to_string()))?;
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::new(ErrorKind::Storage, format!("the store `{url}` does not exist"))
+                .with_hint("check the address; `bellwether run` and `bellwether store push` create the folder"));
+        }
+        Err(error) => return Err(cannot_open(url, error.to_string())),
+    }
+    let objects = LocalFileSystem::new_with_prefix(&folder).map_err(|_| cannot_open(url, "it is not a folder"))?;
+    let objects = objects.with_fsync(true).with_automatic_cleanup(true);
+    Ok(Opened { objects: Arc::new(objects), listed: Listed::Folder(folder), prefix: String::new() })
 }

@@ -6,7 +6,7 @@ use bellwether::audit::skill::{
 use bellwether::text::human::{group_digits, percent, round};
 
 use super::{correlation, cost, in_percent, interval, measures, none, p_value};
-use crate::cli::aligned::{Aligned, RowLimit};
+use crate::cli::talk::{Aligned, RowLimit};
 
 /// What further tables show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -11,11 +11,9 @@ use bellwether::text::escape::escape;
 use bellwether::text::human::{count_of, group_digits, percent, portion, round};
 use chrono::{DateTime, Utc};
 
-use super::arguments::{AuditArguments, AuditScope};
-use crate::cli::aligned::{Aligned, RowLimit};
-use crate::cli::outcome::Result;
-use crate::cli::typed::{instant, plan_of};
-use crate::cli::wrap::wrap;
+use super::AuditArguments;
+use crate::cli::options::{instant, plan_of};
+use crate::cli::talk::{Aligned, Result, RowLimit, wrap};
 use groups::Grouping;
 
 /// Rows of the tables that are shown without `--all`.
@@ -81,15 +79,16 @@ pub(super) struct Skill {
 
 impl Skill {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let scope = AuditScope::of_definition(plan_of(self.definition.as_deref(), project)?, self.as_of);
+        let plan = plan_of(self.definition.as_deref(), project)?;
         let when_missing = if self.allow_missing { WhenMissing::Allow } else { WhenMissing::Refuse };
         let prices = if self.prices.is_empty() { PriceInput::OfDefinition } else { PriceInput::Files(self.prices) };
         let how = SkillOptions { prices, lag: self.lag, when_missing, from: self.from };
-        let found = self
-            .arguments
-            .run(&scope, project, skill::schema(), move |options, deliver| audit_skill(options, &how, deliver))?;
+        let found =
+            self.arguments.run(Some(&plan), self.as_of, project, skill::schema(), move |options, deliver| {
+                audit_skill(options, &how, deliver)
+            })?;
         let limit = if self.all { RowLimit::All } else { RowLimit::First(SHOWN) };
-        self.arguments.print_whole(|| &found, || describe(&found, &self.by, limit))
+        self.arguments.print_findings(&found, || describe(&found, &self.by, limit))
     }
 }
 

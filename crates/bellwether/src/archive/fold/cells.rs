@@ -8,11 +8,9 @@ use arrow::compute::{concat_batches, take};
 use arrow::datatypes::{Field, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
-use super::groups::{Group, Groups};
-use super::order::Order;
-use super::row_ranges::RowRanges;
-use super::value_comparator::ValueComparator;
-use crate::archive::sealed::keys;
+use super::merged::{Group, Groups};
+use super::order::{Order, RowRanges, ValueComparator};
+use crate::archive::sealed::rows;
 use crate::archive::sealed::rows::{changes, observation_times};
 use crate::error::Reason;
 use crate::tables::{Change, SeriesKey, Table};
@@ -183,7 +181,7 @@ impl Cells {
 
     /// The rows of each series, in order.
     pub(in crate::archive) fn series(&self) -> Result<Vec<(SeriesKey, Range<usize>)>, Reason> {
-        keys::ranges(self.table, &self.rows)
+        rows::ranges(self.table, &self.rows)
     }
 
     /// What is known as of an instant of the cells of some rows, in cell order, without cells not yet known.

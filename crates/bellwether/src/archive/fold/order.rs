@@ -8,17 +8,20 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, DynComparator, RecordBatch, TimestampMicrosecondArray, make_comparator};
-use arrow::compute::SortOptions;
+use arrow::array::{
+    Array, ArrayRef, AsArray, DynComparator, MutableArrayData, RecordBatch, TimestampMicrosecondArray, UInt32Array,
+    make_array, make_comparator, new_null_array,
+};
+use arrow::compute::{SortOptions, take};
 use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
 
-use super::groups::Groups;
-use super::row_ranges::RowRanges;
-use crate::archive::sealed::horizon::SEALED_AT;
-use crate::archive::sealed::keys;
+use super::merged::Groups;
+use crate::archive::sealed::rows;
 use crate::archive::sealed::rows::{first_where, observation_times};
+use crate::archive::sealed::sealed_run::SEALED_AT;
 use crate::columns::Boundaries;
 use crate::tables::Table;
 
@@ -38,10 +41,10 @@ impl Order {
     /// Orders the rows of some batches; `starts` has the first row of each.
     pub(in crate::archive) fn of(table: Table, rows: &RecordBatch, starts: &[u32]) -> Result<Self, ArrowError> {
         let count = rows.num_rows();
-        let boundaries = keys::boundaries(rows).map_err(ArrowError::from_external_error)?;
+        let boundaries = rows::boundaries(rows).map_err(ArrowError::from_external_error)?;
         let cuts = starts.iter().map(|&start| start as usize).filter(|&start| start < count);
         let boundaries = &boundaries | &Boundaries::at(cuts, count);
-        let ranks = keys::ranks(rows, &boundaries.starts().collect::<Vec<_>>());
+        let ranks = rows::ranks(rows, &boundaries.starts().collect::<Vec<_>>());
         let piece = |(series, (start, end))| RowsOfSeries { series, rows: start..end };
         let mut pieces: Vec<RowsOfSeries> = ranks.into_iter().zip(boundaries.runs()).map(piece).collect();
         // Each batch is sorted by series, and the sort is stable.
@@ -170,17 +173,136 @@ fn known_dates(dates: &TimestampMicrosecondArray) -> Cow<'_, [i64]> {
     }
 }
 
+/// Compares the values of a column.
+pub(in crate::archive) struct ValueComparator {
+    pub(super) name: &'static str,
+    compare: DynComparator,
+    /// Whether a row says nothing of the column, for each side; none if every row does.
+    pub(super) says_nothing: Option<[ArrayRef; 2]>,
+}
+
+impl ValueComparator {
+    /// Compares the columns of a table's values, between two sides.
+    pub(in crate::archive) fn of_values(
+        table: Table,
+        names: impl Iterator<Item = &'static str>,
+        sides: [&RecordBatch; 2],
+    ) -> Result<Vec<Self>, ArrowError> {
+        let columns = names.filter_map(|name| {
+            let [one, other] = sides.map(|rows| rows.column_by_name(name));
+            Some((name, one?, other?))
+        });
+        let comparator = |(name, one, other): (&'static str, &ArrayRef, &ArrayRef)| {
+            let compare = make_comparator(one, other, SortOptions::default())?;
+            let has_nulls = one.null_count() > 0 || other.null_count() > 0;
+            let is_optional = table.optional().contains(&name) && has_nulls;
+            Ok(Self { name, compare, says_nothing: is_optional.then(|| [Arc::clone(one), Arc::clone(other)]) })
+        };
+        columns.map(comparator).collect()
+    }
+
+    /// Whether two values are equal, or one of them says nothing.
+    pub(in crate::archive) fn is_same(&self, one: usize, other: usize) -> bool {
+        let says_nothing = |[ones, others]: &[ArrayRef; 2]| ones.is_null(one) || others.is_null(other);
+        (self.compare)(one, other).is_eq() || self.says_nothing.as_ref().is_some_and(says_nothing)
+    }
+}
+
+/// From this many rows per range on, ranges are copied faster than rows.
+const ROWS_PER_RANGE: usize = 16;
+
+/// Some rows of a batch, in an order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::archive) struct RowRanges {
+    ranges: Vec<Range<usize>>,
+    rows: usize,
+}
+
+impl RowRanges {
+    /// Adds rows after the others.
+    pub(in crate::archive) fn push(&mut self, rows: Range<usize>) {
+        self.rows += rows.len();
+        match self.ranges.last_mut() {
+            Some(last) if last.end == rows.start => last.end = rows.end,
+            _ if rows.is_empty() => {}
+            _ => self.ranges.push(rows),
+        }
+    }
+
+    /// Number of rows.
+    pub(in crate::archive) fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// The rows, in order.
+    pub(in crate::archive) fn iter(&self) -> impl Iterator<Item = usize> {
+        self.ranges.iter().cloned().flatten()
+    }
+
+    /// The values of these rows among those of all.
+    pub(in crate::archive) fn values<T: Copy>(&self, all: &[T]) -> Vec<T> {
+        let mut values = Vec::with_capacity(self.rows);
+        self.ranges.iter().for_each(|range| values.extend_from_slice(&all[range.clone()]));
+        values
+    }
+
+    /// These rows of a batch.
+    pub(in crate::archive) fn of(&self, rows: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        match &self.ranges[..] {
+            [] => Ok(rows.slice(0, 0)),
+            [only] => Ok(rows.slice(only.start, only.len())),
+            _ => RecordBatch::try_new(rows.schema(), self.of_columns(rows.columns())?),
+        }
+    }
+
+    /// These rows of some columns.
+    pub(in crate::archive) fn of_columns(&self, columns: &[ArrayRef]) -> Result<Vec<ArrayRef>, ArrowError> {
+        match &self.ranges[..] {
+            [] => Ok(columns.iter().map(|column| column.slice(0, 0)).collect()),
+            [only] => Ok(columns.iter().map(|column| column.slice(only.start, only.len())).collect()),
+            ranges if ranges.len() * ROWS_PER_RANGE > self.rows => {
+                let rows: UInt32Array = self.iter().map(|row| row as u32).collect();
+                columns.iter().map(|column| take(column, &rows, None)).collect()
+            }
+            ranges => columns.iter().map(|column| copy_ranges(column, ranges, self.rows)).collect(),
+        }
+    }
+}
+
+/// Some ranges of a column.
+fn copy_ranges(column: &ArrayRef, ranges: &[Range<usize>], rows: usize) -> Result<ArrayRef, ArrowError> {
+    if column.null_count() == column.len() {
+        return Ok(new_null_array(column.data_type(), rows));
+    }
+    let all = column.to_data();
+    let mut copied = MutableArrayData::new(vec![&all], false, rows);
+    ranges.iter().try_for_each(|range| copied.try_extend(0, range.start, range.end))?;
+    Ok(make_array(copied.freeze()))
+}
+
+impl FromIterator<Range<usize>> for RowRanges {
+    fn from_iter<I: IntoIterator<Item = Range<usize>>>(ranges: I) -> Self {
+        let mut all = Self::default();
+        ranges.into_iter().for_each(|rows| all.push(rows));
+        all
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray, new_null_array};
-    use arrow::compute::concat_batches;
+    use arrow::array::{
+        ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
+        new_null_array,
+    };
+    use arrow::compute::{concat_batches, take_record_batch};
+    use arrow::datatypes::DataType;
     use chrono::DateTime;
 
-    use super::Order;
+    use super::{Order, RowRanges};
     use crate::interface::{Endpoint, Period, Regime};
-    use crate::tables::{Change, Changes, SeriesKey, Table};
+    use crate::tables::{Change, Changes, SeriesKey, Table, symbol_runs};
 
     /// Series, date, title and observation time.
     pub(in crate::archive::fold) type Row = (usize, Option<i64>, usize, i64);
@@ -273,6 +395,31 @@ pub(super) mod tests {
             assert_eq!(order.rows.iter().collect::<Vec<_>>(), expected, "round {round}");
             let lengths = expected.chunk_by(|&one, &other| cell(one) == cell(other)).map(<[usize]>::len);
             assert!(order.groups().cells().map(|cell| cell.len()).eq(lengths), "round {round}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_rows_are_the_rows_taken_one_by_one() {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter((0..500).map(|row| (row % 7 > 0).then_some(row))));
+        let texts: ArrayRef = Arc::new(StringArray::from_iter_values((0..500).map(|row| "x".repeat(row % 5))));
+        let names = symbol_runs((0..100).map(|name| (["A", "B", "C"][name % 3], 5)));
+        let nothing = new_null_array(&DataType::Float64, 500);
+        let columns = [("numbers", numbers), ("texts", texts), ("names", names), ("nothing", nothing)];
+        let rows =
+            RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true))).unwrap();
+        for ranges in [
+            &[][..],
+            &[0..500, 500..500],
+            &[20..20, 7..7],
+            &[20..200, 200..310, 311..400],
+            &[400..450, 3..303, 1..2],
+            &[5..6, 9..10, 7..9, 499..500],
+        ] {
+            let some: RowRanges = ranges.iter().cloned().collect();
+            let each: UInt32Array = ranges.iter().cloned().flatten().map(|row| row as u32).collect();
+            assert_eq!((some.len(), some.iter().count()), (each.len(), each.len()));
+            assert_eq!(some.of(&rows).unwrap(), take_record_batch(&rows, &each).unwrap(), "{ranges:?}");
+            assert_eq!(some.values(&Vec::from_iter(0..500)), Vec::from_iter(some.iter()));
         }
     }
 }

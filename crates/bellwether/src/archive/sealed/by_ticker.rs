@@ -6,7 +6,7 @@ use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::{SchemaRef, TimestampMicrosecondType};
 
-use super::file_rows::{BATCH_ROWS, FileRows};
+use super::folder::{BATCH_ROWS, FileRows};
 use super::rows::{are_added, first_where, ticker};
 use crate::archive::merge_failed;
 use crate::error::Result;

@@ -13,9 +13,8 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, Utc};
 
 use super::folder::Folder;
-use super::horizon::Horizon;
 use super::seal::{Joined, SEAL, Seal};
-use super::sealed_run::SealedRun;
+use super::sealed_run::{Horizon, SealedRun};
 use crate::archive::forgotten::{self, ForgottenRun};
 use crate::archive::lineage::Lineage;
 use crate::archive::no_archive;

@@ -56,8 +56,7 @@ mod tests {
     use serde_json::Value;
 
     use super::is_optional;
-    use crate::archive::sealed::answers::{self, ANSWERS};
-    use crate::archive::sealed::listings::{self, LISTINGS};
+    use crate::archive::sealed::answers::{self, ANSWERS, LISTINGS};
     use crate::archive::sealed::seal::{
         Claim, ClaimedFile, Counts, DefinitionRecord, Joined, LAYOUT, Parent, SEAL, Seal,
     };
@@ -92,7 +91,7 @@ mod tests {
         let mut files: Vec<(String, SchemaRef)> =
             Table::ALL.iter().map(|table| (table.file(), table.file_schema())).collect();
         files.extend([
-            (LISTINGS.to_owned(), listings::schema()),
+            (LISTINGS.to_owned(), answers::listing_schema()),
             (ANSWERS.to_owned(), answers::schema()),
             (REQUESTS.to_owned(), RequestRecord::schema()),
             (REJECTS.to_owned(), Reject::schema()),

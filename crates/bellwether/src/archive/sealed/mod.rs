@@ -5,13 +5,8 @@
 pub(super) mod answers;
 pub(super) mod by_ticker;
 pub(super) mod catalog;
-pub(super) mod file_rows;
 pub(super) mod folder;
-pub(super) mod horizon;
-pub(super) mod keys;
 mod layout;
-pub(super) mod listings;
-pub(super) mod rowfile;
 pub(super) mod rows;
 pub(super) mod seal;
 pub(super) mod sealed_run;

@@ -13,15 +13,14 @@ use chrono::{DateTime, Utc};
 
 use super::difference::{apply, difference, rows_of_answer};
 use crate::archive::answers::answer_files::Files;
-use crate::archive::answers::{Answer, AnswerBatches, AnswerRecord, RowKind};
-use crate::archive::as_before::EarlierAnswers;
+use crate::archive::answers::{Answer, AnswerBatches, AnswerRecord, EarlierAnswers, RowKind};
 use crate::archive::coverage::Coverage;
 use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::Merged;
 use crate::archive::merge_failed;
+use crate::archive::sealed::answers::Name;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::listings::Name;
 use crate::definition::NaiveRule;
 use crate::disk::file::FileError;
 use crate::error::Result;

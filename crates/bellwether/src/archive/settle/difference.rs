@@ -22,7 +22,7 @@ use chrono::{DateTime, Utc};
 
 use crate::archive::coverage::{self, Coverage};
 use crate::archive::fold::cells::Cells;
-use crate::archive::fold::value_comparator::ValueComparator;
+use crate::archive::fold::order::ValueComparator;
 use crate::archive::sealed::answers::SeriesAnswer;
 use crate::archive::sealed::rows::observation_times;
 use crate::tables::{Change, Changes, Table};
@@ -229,7 +229,7 @@ impl<'a> Merge<'a> {
     }
 
     fn difference(&self, covers: Coverage) -> Result<Option<Difference>, ArrowError> {
-        let date_of_known = coverage::dates(self.table, self.known);
+        let date_of_known = coverage::date_of(self.table, self.known);
         let (known, answered) = (by_cell(self.table, self.known)?, by_cell(self.table, self.answered)?);
         let mut changed = Vec::new();
         let (mut known, mut answered) = (known.into_iter().peekable(), answered.into_iter().peekable());
@@ -388,7 +388,7 @@ pub(in crate::archive) fn rows_of_answer(
     if let (Table::Articles, Some(oldest)) = (table, covers.oldest()) {
         return answer.edge.as_answered(known, oldest);
     }
-    let date = coverage::dates(table, known);
+    let date = coverage::date_of(table, known);
     let are_covered: BooleanArray = (0..known.num_rows()).map(|row| Some(covers.holds(table, date(row)))).collect();
     filter_record_batch(known, &are_covered)
 }

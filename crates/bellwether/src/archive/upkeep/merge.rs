@@ -25,21 +25,17 @@ use chrono::{DateTime, Utc};
 use super::pack::{HiddenFolder, name_of_runs, observations};
 use crate::archive::fold::cells::Cells;
 use crate::archive::merge_failed;
-use crate::archive::sealed::answers::{self, ANSWERS, SeriesAnswer};
+use crate::archive::sealed::answers::{self, ANSWERS, LISTINGS, Listing, Name, SeriesAnswer};
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::horizon::SEALED_AT;
-use crate::archive::sealed::keys;
-use crate::archive::sealed::listings::{self, LISTINGS, Listing, Name};
-use crate::archive::sealed::rowfile::Rowfile;
-use crate::archive::sealed::rows::observation_times;
+use crate::archive::sealed::rows;
+use crate::archive::sealed::rows::{Rowfile, observation_times};
 use crate::archive::sealed::seal::{Counts, Joined, SEAL, Seal};
-use crate::archive::sealed::sealed_run::{REJECTS, REQUESTS, SealedRun};
+use crate::archive::sealed::sealed_run::{REJECTS, REQUESTS, SEALED_AT, SealedRun};
 use crate::archive::settle::difference::restate;
 use crate::archive::settle::{Tables, batches, count_changes};
 use crate::disk::file::{self, FileError, FileRecord};
-use crate::disk::links;
-use crate::disk::remove;
+use crate::disk::{links, remove};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::Claims;
 use crate::process::cancel::{self, CancellationToken};
@@ -109,9 +105,9 @@ fn merge(archive: &Archive, runs: &BTreeSet<usize>) -> Result<()> {
     let joining = Joining::new(archive, runs)?;
     let (mut files, mut changes) = joining.write(&work.path)?;
     let listings = joining.listings()?;
-    changes += listings::count(&listings);
-    let mut out = Rowfile::create(&work.path.join(LISTINGS), listings::schema(), 3)?;
-    out.write(listings::batch(&listings))?;
+    changes += answers::listing_counts(&listings);
+    let mut out = Rowfile::create(&work.path.join(LISTINGS), answers::listing_schema(), 3)?;
+    out.write(answers::listing_batch(&listings))?;
     files.push(out.finish()?);
     // A merge was not answered anything itself.
     let no_rows = [(ANSWERS, answers::schema()), (REJECTS, Reject::schema()), (REQUESTS, RequestRecord::schema())];
@@ -205,7 +201,7 @@ impl<'a> Joining<'a> {
         if !seal_times(rows).iter().any(is_of_runs) {
             return Ok(restated);
         }
-        for (key, range) in keys::ranges(table, rows).map_err(merge_failed)? {
+        for (key, range) in rows::ranges(table, rows).map_err(merge_failed)? {
             let rows = rows.slice(range.start, range.len());
             if let Some(answers) = self.answers.get(&key)
                 && seal_times(&rows).iter().any(is_of_runs)
@@ -252,7 +248,7 @@ impl<'a> Joining<'a> {
         }
         let mut restated = Vec::new();
         let folders: Vec<Arc<Folder>> = self.archive.read_runs().cloned().collect();
-        let known = listings::read(&folders)?;
+        let known = answers::read_listings(&folders)?;
         let is_same = |one: &Listing, next: &Listing| (&one.key, &one.request) == (&next.key, &next.request);
         for of_request in known.chunk_by(is_same) {
             let Some(answers) = requests.get_mut(&of_request[0].request) else { continue };

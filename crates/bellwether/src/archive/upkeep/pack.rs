@@ -19,20 +19,17 @@ use chrono::{DateTime, Utc};
 
 use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::{Merged, Portion};
-use crate::archive::sealed::answers::{self, ANSWERS};
+use crate::archive::sealed::answers::{self, ANSWERS, LISTINGS};
 use crate::archive::sealed::by_ticker::Cuts;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::listings::{self, LISTINGS};
-use crate::archive::sealed::rowfile::Rowfile;
+use crate::archive::sealed::rows::Rowfile;
 use crate::archive::sealed::seal::{Counts, SEAL, Seal};
 use crate::archive::sealed::sealed_run::{REJECTS, REQUESTS, RowsByRun, SealedRun};
 use crate::archive::{FOLDER_OF_UNFINISHED, merge_failed};
-use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
-use crate::disk::links;
 use crate::disk::names::{PACKING, REMOVING, fits};
-use crate::disk::remove;
+use crate::disk::{digest, links, remove};
 use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::plan::ServiceIdentity;
@@ -127,8 +124,8 @@ fn write(folders: &[Arc<Folder>], members: &[Seal], archive: &Archive, folder: &
         }
         files.push(out.finish()?);
     }
-    let mut out = Rowfile::create(&folder.join(LISTINGS), listings::schema(), 3)?;
-    out.write(listings::batch(&listings::read(folders)?))?;
+    let mut out = Rowfile::create(&folder.join(LISTINGS), answers::listing_schema(), 3)?;
+    out.write(answers::listing_batch(&answers::read_listings(folders)?))?;
     files.push(out.finish()?);
     let is_member = |run: &&SealedRun| members.iter().any(|member| member.run == run.name());
     let runs: Vec<&SealedRun> = archive.runs().iter().filter(is_member).collect();

@@ -19,16 +19,13 @@ use rayon::prelude::*;
 
 use super::pack::observations;
 use crate::archive::forgotten::Forgetting;
-use crate::archive::merge_failed;
-use crate::archive::sealed::answers::{self, ANSWERS};
+use crate::archive::sealed::answers::{self, ANSWERS, LISTINGS};
 use crate::archive::sealed::catalog::Archive;
-use crate::archive::sealed::file_rows::RowGroups;
-use crate::archive::sealed::folder::Folder;
-use crate::archive::sealed::listings::{self, LISTINGS};
+use crate::archive::sealed::folder::{Folder, RowGroups};
 use crate::archive::sealed::rows::{changes, ticker};
 use crate::archive::sealed::seal::{Counts, Seal};
 use crate::archive::sealed::sealed_run::{REJECTS, REQUESTS, RunRows, request_records};
-use crate::archive::settle;
+use crate::archive::{merge_failed, settle};
 use crate::disk::file::{self, Damaged, FileError, FileRecord};
 use crate::disk::names::{MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits};
 use crate::error::{Error, Reason, Result};
@@ -130,7 +127,7 @@ fn count_changes(folder: &Arc<Folder>) -> Result<Counts> {
     for of_table in tables.map(|table| count_in_table(folder, table)) {
         counted += of_table?;
     }
-    counted += listings::count(&listings::read(std::slice::from_ref(folder))?);
+    counted += answers::listing_counts(&answers::read_listings(std::slice::from_ref(folder))?);
     let damaged = |name: &str, reason: Reason| FileError::damage(&folder.path().join(name), reason);
     for rows in folder.all_rows(REQUESTS, &RequestRecord::schema())? {
         request_records(&rows?).map_err(|reason| damaged(REQUESTS, reason))?;
@@ -257,8 +254,8 @@ fn lacking(pack: &Arc<Folder>, folders: &[&Arc<Folder>]) -> Result<Vec<String>> 
         }
     }
     let owned: Vec<Arc<Folder>> = folders.iter().map(|folder| Arc::clone(folder)).collect();
-    let mut held = listings::read(&[Arc::clone(pack)])?.into_iter();
-    if !listings::read(&owned)?.iter().all(|wanted| held.any(|listing| listing == *wanted)) {
+    let mut held = answers::read_listings(&[Arc::clone(pack)])?.into_iter();
+    if !answers::read_listings(&owned)?.iter().all(|wanted| held.any(|listing| listing == *wanted)) {
         files.push(LISTINGS.to_owned());
     }
     let by_run = [(REQUESTS, RequestRecord::schema()), (ANSWERS, answers::schema()), (REJECTS, Reject::schema())];

@@ -15,12 +15,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Finding;
-use crate::archive::{History, StoredObservations};
+use crate::archive::History;
 use crate::audit::observed::ObservedColumns;
 use crate::audit::subject::{Subject, day};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Signal, Ticker};
-use crate::process::in_order::in_order;
 use crate::tables::{SeriesKey, Table};
 use crate::time::MICROS_PER_DAY;
 
@@ -62,13 +61,14 @@ impl Rename {
         let micros = |date: NaiveDate| date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_micros();
         let (table, ticker) = (Some(Table::Signals), self.ticker.clone());
         Finding {
+            kind: "rename",
             key: Some(SeriesKey { table, ticker, period: Some(self.period), regime: Some(self.regime) }),
             date: Some(micros(self.begins)),
             until: Some(micros(self.ends)),
             count: Some(self.overlap),
             value: Some(self.equal as f64 / self.overlap as f64),
             what: Some(self.successor.to_string()),
-            ..Finding::new("rename")
+            ..Finding::default()
         }
     }
 }
@@ -175,18 +175,16 @@ pub(super) fn compare(candidates: &Candidates, subject: &Subject) -> Result<Vec<
         |(ticker, (successor, pair)): &&(Ticker, (Ticker, Pair))| [(ticker.clone(), *pair), (successor.clone(), *pair)];
     let wanted: HashSet<(Ticker, Pair)> = pairs.iter().flat_map(both).collect();
     let mut series = HashMap::new();
-    in_order(
-        || subject.view.observations(Table::Signals),
-        |piece: StoredObservations| {
-            let histories = piece.histories()?;
-            let observed = ObservedColumns::new(&histories);
+    subject.each_piece(
+        |view| view.observations(Table::Signals),
+        |histories, observed| {
             let mut found = Vec::new();
             for history in histories.series.iter().filter(|history| subject.has(&history.key)) {
                 let pair = history.key.period.zip(history.key.regime);
                 if let Some(key) =
                     pair.map(|pair| (history.key.ticker.clone(), pair)).filter(|key| wanted.contains(key))
                 {
-                    found.extend(signals(subject, history, &observed).map(|(_, signals)| (key, signals)));
+                    found.extend(signals(subject, history, observed).map(|(_, signals)| (key, signals)));
                 }
             }
             Ok(found)

@@ -1,7 +1,7 @@
 //! What is measured of a pair, by date and over all dates.
 
-use bellwether_statistics::calibration::Bin;
-use bellwether_statistics::{Interval, MeanTest, Refusal};
+use bellwether_statistics::calibration::{BandPoint, Bin};
+use bellwether_statistics::{MeanTest, Refusal};
 use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -66,14 +66,6 @@ pub struct SideMeasure {
     pub test: Option<MeanTest>,
 }
 
-impl SideMeasure {
-    /// The share of hits that luck would make.
-    pub fn luck_rate(&self) -> Option<f64> {
-        let decided = self.side.signals - self.side.even;
-        (decided > 0).then(|| self.side.luck / decided as f64)
-    }
-}
-
 /// Confidences as probabilities of a hit. What belongs to each single confidence is not kept: there may be as many as
 /// signals.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
@@ -103,19 +95,7 @@ pub struct Reliability {
     /// Their signals.
     pub signals: u64,
     /// At most a hundred confidences, ascending.
-    pub points: Vec<ReliabilityPoint>,
-}
-
-/// The share of hits at a confidence.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct ReliabilityPoint {
-    /// The confidence.
-    pub confidence: f64,
-    /// The share of hits at it, by isotonic regression.
-    pub frequency: f64,
-    /// Where that would be in 95 % of the cases if confidences were probabilities: the consistency band.
-    #[serde(flatten)]
-    pub band: Interval,
+    pub points: Vec<BandPoint>,
 }
 
 /// The rank correlation of a date.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::AddAssign;
 
+use bellwether_statistics::Share;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -133,43 +134,8 @@ impl SignalCounts {
 
 impl AddAssign for SignalCounts {
     fn add_assign(&mut self, other: Self) {
-        let sums = [
-            (&mut self.all, other.all),
-            (&mut self.live, other.live),
-            (&mut self.late, other.late),
-            (&mut self.measured, other.measured),
-            (&mut self.measured_live, other.measured_live),
-            (&mut self.unclear, other.unclear),
-            (&mut self.same_day, other.same_day),
-            (&mut self.before_prices, other.before_prices),
-            (&mut self.incomplete, other.incomplete),
-            (&mut self.without_price, other.without_price),
-            (&mut self.without_id, other.without_id),
-            (&mut self.across_names, other.across_names),
-            (&mut self.ended, other.ended),
-        ];
-        sums.into_iter().for_each(|(sum, count)| *sum += count);
-    }
-}
-
-/// Successive signals of a ticker, and those that are the opposite of the one before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FlipCounts {
-    signals: u64,
-    flipped: u64,
-}
-
-impl FlipCounts {
-    /// The share that flipped.
-    pub(super) fn share(self) -> Option<f64> {
-        (self.signals > 0).then(|| self.flipped as f64 / self.signals as f64)
-    }
-
-    fn add(&mut self, last: &mut Option<bool>, is_sell: bool) {
-        if let Some(before) = last.replace(is_sell) {
-            self.signals += 1;
-            self.flipped += u64::from(before != is_sell);
-        }
+        add_fields!(self, other, all, live, late, measured, measured_live, unclear, same_day, before_prices);
+        add_fields!(self, other, incomplete, without_price, without_id, across_names, ended);
     }
 }
 
@@ -179,8 +145,9 @@ pub(super) struct PairCells {
     pub(super) cells: Vec<Cell>,
     pub(super) votes: Vec<Vote>,
     pub(super) counts: SignalCounts,
-    /// Of published signals, and of all as they stand today.
-    pub(super) flips: [FlipCounts; 2],
+    /// Successive signals of a ticker that are the opposite of the one before: of published signals, and of all as they
+    /// stand today.
+    pub(super) flips: [Share; 2],
 }
 
 impl PairCells {
@@ -193,10 +160,7 @@ impl PairCells {
         self.cells.extend(other.cells);
         self.votes.extend(other.votes);
         self.counts += other.counts;
-        for (sum, flips) in self.flips.iter_mut().zip(other.flips) {
-            sum.signals += flips.signals;
-            sum.flipped += flips.flipped;
-        }
+        self.flips.iter_mut().zip(other.flips).for_each(|(sum, flips)| *sum += flips);
     }
 
     /// Adds a signal, with its scores over time and the session of its exit.
@@ -347,12 +311,11 @@ struct Series<'a> {
 
 impl Intake<'_> {
     /// The signals of some histories.
-    pub(super) fn cells(&self, histories: &Histories) -> AllCells {
+    pub(super) fn cells(&self, histories: &Histories, observed: &ObservedColumns<'_>) -> AllCells {
         let mut all = AllCells::new();
-        let observed = ObservedColumns::new(histories);
         for history in histories.series.iter().filter(|history| self.subject.has(&history.key)) {
             if let (Some(period), Some(regime)) = (history.key.period, history.key.regime) {
-                self.add_series(history, &observed, (period, regime), &mut all);
+                self.add_series(history, observed, (period, regime), &mut all);
             }
         }
         all
@@ -426,11 +389,10 @@ impl Intake<'_> {
         let is_published = is_live || is_late;
         found.counts.live += u64::from(is_live);
         found.counts.late += u64::from(is_late);
-        if is_published {
-            found.flips[0].add(&mut last[0], is_sell(first));
-        }
-        if let Some(latest) = latest {
-            found.flips[1].add(&mut last[1], is_sell(latest));
+        for (state, score) in [Some(first).filter(|_| is_published), latest].into_iter().enumerate() {
+            let Some(score) = score else { continue };
+            let before = last[state].replace(is_sell(score));
+            found.flips[state] += Share::new(before.map(|before| before != is_sell(score)));
         }
         let sessions = self.prices.sessions();
         let after_first = day - i64::from(sessions[0]);

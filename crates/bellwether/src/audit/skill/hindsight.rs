@@ -12,29 +12,38 @@ use super::measure::{Center, DateFrame, Measuring};
 use crate::prices::{Day, date};
 
 /// Votes of a date.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct DayVotes {
     agree: u64,
     /// Those that agree less those that would by luck.
     net: f64,
     /// The published signals of the date that the return agrees with.
     live: Share,
+    /// The window of the returns of the date.
+    window: Option<Range<usize>>,
+}
+
+impl DayVotes {
+    fn add_window(&mut self, window: Range<usize>) {
+        let known = self.window.get_or_insert_with(|| window.clone());
+        *known = known.start.min(window.start)..known.end.max(window.end);
+    }
 }
 
 /// Votes of a pair, or of all.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HindsightCounts {
     by_day: BTreeMap<Day, DayVotes>,
-    windows: BTreeMap<Day, Range<usize>>,
     /// Votes by what was done.
     counts: Hindsight,
     since: Option<Day>,
 }
 
 impl HindsightCounts {
-    /// Adds the votes of a date.
-    pub(super) fn add(&mut self, of: &DateFrame<'_>, votes: &[Vote], measuring: &Measuring<'_>) {
+    /// Adds the votes of a date, and the window of its returns.
+    pub(super) fn add(&mut self, of: &DateFrame<'_>, votes: &[Vote], window: Range<usize>, measuring: &Measuring<'_>) {
         let day = self.by_day.entry(of.day).or_default();
+        day.add_window(window);
         let center = Center::new(&of.returns);
         for (cell, value) in of.cells.iter().zip(&of.returns).filter(|(cell, _)| cell.is_published) {
             day.live += Share::new([center.agrees(is_sell(cell.first), *value) == Some(true)]);
@@ -80,28 +89,14 @@ impl HindsightCounts {
         }
     }
 
-    /// Adds the window of the returns of a day.
-    pub(super) fn add_window(&mut self, day: Day, window: Range<usize>) {
-        let known = self.windows.entry(day).or_insert_with(|| window.clone());
-        *known = known.start.min(window.start)..known.end.max(window.end);
-    }
-
     pub(super) fn add_all(&mut self, other: &Self) {
         for (day, votes) in &other.by_day {
             let sum = self.by_day.entry(*day).or_default();
-            sum.agree += votes.agree;
-            sum.net += votes.net;
-            sum.live += votes.live;
+            add_fields!(sum, votes, agree, net, live);
+            votes.window.iter().for_each(|window| sum.add_window(window.clone()));
         }
-        other.windows.iter().for_each(|(day, window)| self.add_window(*day, window.clone()));
         let (sum, counts) = (&mut self.counts, &other.counts);
-        sum.turned += counts.turned;
-        sum.weakened += counts.weakened;
-        sum.strengthened += counts.strengthened;
-        sum.withdrawn += counts.withdrawn;
-        sum.restored += counts.restored;
-        sum.within += counts.within;
-        sum.even += counts.even;
+        add_fields!(sum, counts, turned, weakened, strengthened, withdrawn, restored, within, even);
         self.since = [self.since, other.since].into_iter().flatten().min();
     }
 
@@ -118,7 +113,8 @@ impl HindsightCounts {
         }
         let share = Share { hits: agree, of: rewrites }.rate();
         let nets = self.by_day.values().map(|votes| votes.net).collect();
-        let series = OverlappingSeries::new(nets, Windows::new(self.windows.values().cloned()));
+        let series =
+            OverlappingSeries::new(nets, Windows::new(self.by_day.values().filter_map(|votes| votes.window.clone())));
         Hindsight {
             rewrites,
             agree,

@@ -1,6 +1,7 @@
 //! The measures of a pair: by date as published, as it stands today, and the difference that rewriting makes.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
 
 use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::{OverlappingSeries, RankedCases, Ranks, Share, Windows};
@@ -8,8 +9,7 @@ use chrono::Datelike;
 
 use super::answer::{
     ConfidenceMeasure, DateCorrelation, DateReturns, FeatureMeasure, Gone, LagMeasure, Measure, NewsMeasure,
-    RankMeasure, Reliability, ReliabilityPoint, Rewritten, SectorMeasure, SeriesMeasure, Side, SideMeasure, State,
-    YearMeasure,
+    RankMeasure, Reliability, Rewritten, SectorMeasure, SeriesMeasure, Side, SideMeasure, State, YearMeasure,
 };
 use super::beta::Betas;
 use super::cells::{Cell, PairCells, is_sell};
@@ -134,14 +134,13 @@ impl Measuring<'_> {
             rewritten.add(&date, correlation);
             gone.add(&date, self.delisted);
             let of_date = votes.iter().take_while(|vote| vote.day == cells[0].day).count();
-            hindsight.add(&date, &votes[..of_date], self);
-            let all = date.entries(&date.by_lag[0]);
-            hindsight.add_window(date.day, all.window(self.exits, pair.0, 0));
-            gone.windows.push(all);
+            let window = date.entries(&date.by_lag[0]).window(self.exits, pair.0, 0);
+            hindsight.add(&date, &votes[..of_date], window.clone(), self);
+            gone.windows.push(window);
             votes = &votes[of_date..];
         }
-        let flips = [of_pair.flips[0].share(), of_pair.flips[1].share(), None];
-        let mut flips = flips.into_iter();
+        let [first, latest] = of_pair.flips.map(Share::rate);
+        let mut flips = [first, latest, None].into_iter();
         let measures = tallies.map(|tally| tally.finish(self, pair.0, flips.next().flatten()));
         let finish = |(ranks, partial): FeatureTally| FeatureMeasure {
             state: ranks.state,
@@ -151,7 +150,7 @@ impl Measuring<'_> {
         MeasuredPair {
             measures,
             rewritten: rewritten.finish(),
-            gone: gone.finish(|entries| self.windows(pair.0, 0, entries)),
+            gone: gone.finish(),
             hindsight,
             features: features.into_iter().map(|feature| feature.map(finish)).collect(),
         }
@@ -486,11 +485,6 @@ impl Tally {
             dates += 1;
         }
         let apart = Calibration::new(&confidences, &hits)?;
-        let points = apart.consistency_band().into_iter().map(|point| ReliabilityPoint {
-            confidence: point.forecast,
-            frequency: point.calibrated,
-            band: point.interval,
-        });
         Some(ConfidenceMeasure {
             signals: all.observations,
             brier: all.brier,
@@ -498,7 +492,7 @@ impl Tally {
             discrimination: all.discrimination,
             uncertainty: all.uncertainty,
             deciles: all.deciles(),
-            reliability: Reliability { dates, signals: apart.observations, points: points.collect() },
+            reliability: Reliability { dates, signals: apart.observations, points: apart.consistency_band() },
         })
     }
 }
@@ -615,7 +609,7 @@ struct GoneSums {
     returns: f64,
     /// By date, the sum of the returns less the mean of the date.
     excesses: Vec<f64>,
-    windows: Vec<EntrySpan>,
+    windows: Vec<Range<usize>>,
 }
 
 impl GoneSums {
@@ -634,10 +628,10 @@ impl GoneSums {
         self.excesses.push(excess);
     }
 
-    fn finish(self, windows: impl FnOnce(std::vec::IntoIter<EntrySpan>) -> Windows) -> Gone {
+    fn finish(self) -> Gone {
         let signals = self.signals as f64;
         let excess = (signals > 0.0).then(|| self.excesses.iter().sum::<f64>() / signals);
-        let series = OverlappingSeries::new(self.excesses, windows(self.windows.into_iter()));
+        let series = OverlappingSeries::new(self.excesses, Windows::new(self.windows));
         Gone {
             signals: self.signals,
             names: self.names.len() as u64,

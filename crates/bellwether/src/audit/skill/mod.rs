@@ -38,9 +38,9 @@ use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::row_builder::RowWriter;
+use super::observed::ObservedColumns;
 use super::subject::Subject;
-use crate::archive::StoredObservations;
+use crate::archive::Histories;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interface::{Period, Regime, Ticker};
 use crate::plan::{DatasetPlan, DayCount};
@@ -53,14 +53,15 @@ use crate::time::as_record;
 
 pub use answer::{
     ConfidenceMeasure, DateCorrelation, DateReturns, FeatureMeasure, FeatureSkill, Gone, Hindsight, LagMeasure,
-    Measure, NewsMeasure, RankMeasure, Reliability, ReliabilityPoint, Rewritten, SectorMeasure, SeriesMeasure, Side,
-    SideMeasure, State, YearMeasure,
+    Measure, NewsMeasure, RankMeasure, Reliability, Rewritten, SectorMeasure, SeriesMeasure, Side, SideMeasure, State,
+    YearMeasure,
 };
 pub use cells::SignalCounts;
+pub(super) use rows::columns;
 pub use rows::schema;
 
 use beta::Betas;
-use cells::{AllCells, Intake, PairCells};
+use cells::{AllCells, Intake};
 use hindsight::HindsightCounts;
 use measure::{MeasuredPair, Measuring};
 use news::SignalNews;
@@ -210,12 +211,15 @@ pub(crate) fn skill(input: SkillInput<'_>, deliver: impl FnMut(&RecordBatch) -> 
     let cells_since = |from: Option<DateTime<Utc>>| {
         let intake = Intake { subject, prices, exits, entries, plan, lag, gone: &gone, from };
         let mut all = AllCells::new();
-        let cells_of = |piece: StoredObservations| Ok(intake.cells(&piece.histories()?));
-        let add = |cells| {
-            all.add(cells);
-            Ok(())
-        };
-        in_order(|| subject.view.observations(Table::Signals), cells_of, add)?;
+        let cells_of = |histories: &Histories, observed: &ObservedColumns<'_>| Ok(intake.cells(histories, observed));
+        subject.each_piece(
+            |view| view.observations(Table::Signals),
+            cells_of,
+            |cells| {
+                all.add(cells);
+                Ok(())
+            },
+        )?;
         Ok::<_, Error>(all)
     };
     let all = cells_since(None)?;
@@ -249,12 +253,11 @@ pub(crate) fn skill(input: SkillInput<'_>, deliver: impl FnMut(&RecordBatch) -> 
         best.extend(judge_together(of_features.collect(), state));
     }
     if let Some(from) = from {
-        compare_vintages(Measuring { news: None, ..measuring }, cells_since(Some(from))?, &mut pairs)?;
+        // What was rewritten since that instant, of the same pairs.
+        let (since, ..) = measure_pairs(Measuring { news: None, ..measuring }, cells_since(Some(from))?)?;
+        pairs.iter_mut().zip(since).for_each(|(pair, since)| pair.rewritten = since.rewritten);
     }
-    let mut writer = RowWriter::new(&schema(), deliver);
-    pairs.iter().try_for_each(|pair| rows::write_pair(pair, &mut writer))?;
-    features.iter().try_for_each(|feature| rows::write_feature(feature, &mut writer))?;
-    writer.flush()?;
+    rows::write(&pairs, &features, deliver)?;
     let mut found = Skill {
         dataset: dataset.to_owned(),
         as_of: subject.view.as_of(),
@@ -326,19 +329,15 @@ fn all_gone(pairs: &[PairSkill]) -> Gone {
     }
 }
 
-/// The pairs that have signals, in order.
-fn with_cells(all: AllCells) -> impl Iterator<Item = Result<((Period, Regime), PairCells)>> + Send {
-    let pairs = Period::all().flat_map(|period| Regime::ALL.map(|regime| (period, regime)));
-    pairs.zip(all.pairs).filter(|(_, pair)| pair.counts.all > 0).map(Ok)
-}
-
-/// Measures each pair, and tests the hindsight of all of them.
+/// Measures each pair that has signals, in order, and tests the hindsight of all of them.
 fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<(Vec<PairSkill>, Vec<FeatureSkill>, Hindsight)> {
     let (mut measured, mut pooled) = (Vec::new(), HindsightCounts::default());
     let names = measuring.news.map_or(&[][..], |news| &news.features);
     let mut features = vec![Vec::new(); names.len()];
+    let pairs = Period::all().flat_map(|period| Regime::ALL.map(|regime| (period, regime)));
+    let pairs = pairs.zip(all.pairs).filter(|(_, pair)| pair.counts.all > 0).map(Ok);
     in_order(
-        move || Ok(with_cells(all)),
+        || Ok(pairs),
         |(pair, cells)| {
             let counts = cells.counts;
             Ok((pair, counts, measuring.measure(pair, cells)))
@@ -362,22 +361,6 @@ fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<(Vec<PairSki
         },
     )?;
     Ok((measured, features.into_iter().flatten().collect(), pooled.test()))
-}
-
-/// Replaces what was rewritten since it was published by what was rewritten since an instant.
-fn compare_vintages(measuring: Measuring<'_>, all: AllCells, pairs: &mut [PairSkill]) -> Result<()> {
-    let mut pairs = pairs.iter_mut();
-    in_order(
-        move || Ok(with_cells(all)),
-        |(pair, cells)| Ok(measuring.measure(pair, cells).rewritten),
-        |rewritten| {
-            // Both have the same pairs.
-            if let Some(pair) = pairs.next() {
-                pair.rewritten = rewritten;
-            }
-            Ok(())
-        },
-    )
 }
 
 fn worst_day(all: &AllCells, prices: &Prices) -> Option<WorstDay> {

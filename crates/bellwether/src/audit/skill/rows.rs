@@ -1,89 +1,148 @@
 //! Measures as rows: one for each date of a pair and state, one without a date for all of them, and one for each lag, year,
 //! sector and number of news. Features of the news have such rows of their own, and one for what they add to the signal.
 
-use std::sync::{Arc, LazyLock};
-
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, SchemaRef};
 use bellwether_statistics::MeanTest;
 
 use super::PairSkill;
-use super::answer::{DateCorrelation, DateReturns, FeatureSkill, Measure, RankMeasure, SeriesMeasure, Side};
-use crate::audit::row_builder::{RowValue, RowWriter};
+use super::answer::{FeatureSkill, Measure, RankMeasure, SeriesMeasure, Side, State};
+use crate::audit::rows::RowValue::{self, Real, Text, Whole};
+use crate::audit::rows::{AuditColumn, RowWriter, always, optional, schema_of};
 use crate::error::Result;
-use crate::prices::Day;
+use crate::interface::{Period, Regime};
 use crate::tables::date;
 use crate::time::MICROS_PER_DAY;
 
 /// The columns of measures, one row for each date, and one for all.
 pub fn schema() -> SchemaRef {
-    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-        let text = |name: &str| Field::new(name, DataType::Utf8, false);
-        let count = |name: &str| Field::new(name, DataType::Int64, true);
-        let real = |name: &str| Field::new(name, DataType::Float64, true);
-        let side =
-            |name: &str| [count(&format!("{name}s")), count(&format!("{name}_hits")), real(&format!("{name}_excess"))];
-        let mut fields = vec![text("period"), text("regime"), text("state")];
-        fields.push(Field::new("feature", DataType::Utf8, true));
-        fields.push(Field::new("date", date(), true));
-        fields.extend(["by", "group"].map(|name| Field::new(name, DataType::Utf8, true)));
-        fields.extend([real("names"), real("correlation"), real("mean_return")]);
-        fields.extend(["buy", "sell", "confident"].into_iter().flat_map(side));
-        fields.push(real("spread"));
-        // Of all dates alone.
-        fields.extend(["dates", "horizon", "windows"].map(count));
-        fields.extend(["positive", "standard_error", "degrees_of_freedom", "lower", "upper", "p"].map(real));
-        fields.extend(["p_holm", "p_benjamini_hochberg", "disjoint_correlation", "disjoint_p", "flips"].map(real));
-        Arc::new(Schema::new(fields))
-    });
-    Arc::clone(&SCHEMA)
+    schema_of(columns())
 }
 
-/// The columns that only the rows of all dates and of groups have, and those that only the row of all dates has.
-const OF_ALL: usize = 14;
-const OF_WHOLE: usize = 5;
-
-/// Writes the rows of a pair.
-pub(super) fn write_pair(pair: &PairSkill, rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>) -> Result<()> {
-    for measure in &pair.measures {
-        let series = [pair.period.as_str(), pair.regime.as_str(), measure.state.as_str()];
-        write(rows, (series, None), &measure.ranks, Some(measure))?;
-    }
-    Ok(())
+pub(in crate::audit) fn columns() -> Vec<AuditColumn> {
+    use DataType::{Float64, Int64, Utf8};
+    let by = "what the group is by: `lag`, `year`, `sector`, `news`, `within` sectors, or `given` beta or the signal";
+    let group = "the group: a lag, a year, a sector, a window and its number of articles, `sectors`, `beta`, or `signal`, \
+                 beside which a feature is measured";
+    let correlation = "the rank correlation with the return over the horizon, the partial one given the signal; of several \
+                       dates, their mean";
+    let buy_excess = "the mean return after the buys, less the mean of the date, which should be positive";
+    let sell_excess = "the mean return after the sells, less the mean of the date, which should be negative";
+    let confident_hits = "the signals of the most confident fifth that came true, relative to the median of the date";
+    let confident_excess = "the mean return after the signals of the most confident fifth, less the mean of the date, in the \
+                            direction of each signal";
+    let standard_error = "the standard error of the mean correlation, which allows for the overlap";
+    let adjusted = "the p-value after Benjamini and Hochberg, among all tests of the state";
+    vec![
+        always("period", Utf8, ""),
+        always("regime", Utf8, ""),
+        always("state", Utf8, "`published`, `today` or `difference`"),
+        optional("feature", Utf8, "the feature of the news"),
+        optional("date", date(), "the date of the signals"),
+        optional("by", Utf8, by),
+        optional("group", Utf8, group),
+        optional("names", Float64, "the names with a signal and a return; of several dates, their mean"),
+        optional("correlation", Float64, correlation),
+        optional("mean_return", Float64, "the mean return of the names over the horizon"),
+        optional("buys", Int64, "the buys"),
+        optional("buy_hits", Int64, "the buys that came true, relative to the median of the date"),
+        optional("buy_excess", Float64, buy_excess),
+        optional("sells", Int64, "the sells"),
+        optional("sell_hits", Int64, "the sells that came true, relative to the median of the date"),
+        optional("sell_excess", Float64, sell_excess),
+        optional("confidents", Int64, "the signals of the most confident fifth"),
+        optional("confident_hits", Int64, confident_hits),
+        optional("confident_excess", Float64, confident_excess),
+        optional("spread", Float64, "the mean return of the highest fifth less that of the lowest"),
+        optional("dates", Int64, "the dates with a correlation"),
+        optional("horizon", Int64, "how many dates a return overlaps with, its own included"),
+        optional("windows", Int64, "the windows of a whole horizon that do not overlap"),
+        optional("positive", Float64, "the share of dates with a correlation above zero"),
+        optional("standard_error", Float64, standard_error),
+        optional("degrees_of_freedom", Float64, "its degrees of freedom"),
+        optional("lower", Float64, "the lower end of the 95 % interval"),
+        optional("upper", Float64, "the upper end of the 95 % interval"),
+        optional("p", Float64, "the p-value of no correlation"),
+        optional("p_holm", Float64, "the p-value after Holm, among all tests of the state"),
+        optional("p_benjamini_hochberg", Float64, adjusted),
+        optional("disjoint_correlation", Float64, "the mean correlation of dates whose windows do not overlap"),
+        optional("disjoint_p", Float64, "its p-value"),
+        optional("flips", Float64, "the share of signals that are the opposite of the one before"),
+    ]
 }
 
-/// Writes the rows of a feature.
-pub(super) fn write_feature(
-    feature: &FeatureSkill,
-    rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>,
+/// A cell of a row, with its column.
+type Cell<'a> = (&'static str, RowValue<'a>);
+
+/// Writes the rows of pairs and of features.
+pub(super) fn write(
+    pairs: &[PairSkill],
+    features: &[FeatureSkill],
+    deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<()> {
-    for measure in &feature.measures {
-        let series = [feature.period.as_str(), feature.regime.as_str(), measure.state.as_str()];
-        let named = (series, Some(feature.feature.as_str()));
-        write(rows, named, &measure.ranks, None)?;
-        if let Some(partial) = &measure.partial {
-            rows.push(&of_group(named, ("given", "signal"), partial))?;
+    let mut rows = RowWriter::new(schema(), deliver);
+    for pair in pairs {
+        for measure in &pair.measures {
+            let name = name(pair.period, pair.regime, measure.state, None);
+            write_measure(&mut rows, &name, &measure.ranks, Some(measure))?;
         }
     }
-    Ok(())
+    for feature in features {
+        for measure in &feature.measures {
+            let name = name(feature.period, feature.regime, measure.state, Some(&feature.feature));
+            write_measure(&mut rows, &name, &measure.ranks, None)?;
+            if let Some(partial) = &measure.partial {
+                rows.push(&of_group(&name, "given", "signal", partial))?;
+            }
+        }
+    }
+    rows.flush()
 }
 
-/// What is measured: the period, the regime and the state; and the feature, if it is of one.
-type MeasureName<'a> = ([&'a str; 3], Option<&'a str>);
+/// What is measured: the pair and the state; and the feature, if it is of one.
+fn name(period: Period, regime: Regime, state: State, feature: Option<&str>) -> Vec<Cell<'_>> {
+    vec![
+        ("period", Text(Some(period.as_str()))),
+        ("regime", Text(Some(regime.as_str()))),
+        ("state", Text(Some(state.as_str()))),
+        ("feature", Text(feature)),
+    ]
+}
 
 /// Writes a measure, the returns of each date with it if it is of signals.
-fn write(
+fn write_measure(
     rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>,
-    named: MeasureName<'_>,
+    name: &[Cell<'_>],
     ranks: &RankMeasure,
     signals: Option<&Measure>,
 ) -> Result<()> {
-    rows.push(&of_all(named, ranks, signals))?;
+    let mut row = name.to_vec();
+    row.extend([("names", Real(ranks.names)), ("correlation", Real(ranks.correlation))]);
+    if let Some(of) = signals {
+        row.extend(of_sides([of.buys.side, of.sells.side, of.confident.side], of.spread));
+        row.push(("flips", Real(of.flips)));
+    }
+    row.extend(of_test([ranks.dates, ranks.horizon, ranks.windows], ranks.test.as_ref()));
+    row.extend([
+        ("positive", Real(ranks.positive)),
+        ("p_holm", Real(ranks.p_holm)),
+        ("p_benjamini_hochberg", Real(ranks.p_benjamini_hochberg)),
+        ("disjoint_correlation", Real(ranks.disjoint.map(|test| test.mean))),
+        ("disjoint_p", Real(ranks.disjoint.map(|test| test.p))),
+    ]);
+    rows.push(&row)?;
     for (index, date) in ranks.by_date.iter().enumerate() {
-        rows.push(&of_date(named, date, signals.map(|signals| &signals.returns[index])))?;
+        let mut row = name.to_vec();
+        row.push(("date", Whole(Some(i64::from(date.day) * MICROS_PER_DAY))));
+        row.extend([("names", Real(Some(date.names as f64))), ("correlation", Real(date.correlation))]);
+        if let Some(of) = signals.map(|signals| &signals.returns[index]) {
+            row.push(("mean_return", Real(Some(of.mean_return))));
+            row.extend(of_sides([of.buys, of.sells, of.confident], of.spread));
+        }
+        rows.push(&row)?;
     }
     for (by, group, measure) in groups(ranks, signals) {
-        rows.push(&of_group(named, (by, &group), measure))?;
+        rows.push(&of_group(name, by, &group, measure))?;
     }
     Ok(())
 }
@@ -101,82 +160,39 @@ fn groups<'a>(ranks: &'a RankMeasure, signals: Option<&'a Measure>) -> Vec<(&'st
     all
 }
 
-/// The cells up to the group.
-fn start<'a>(
-    ([period, regime, state], feature): MeasureName<'a>,
-    day: Option<Day>,
-    group: Option<(&'a str, &'a str)>,
-) -> Vec<RowValue<'a>> {
-    vec![
-        RowValue::Text(Some(period)),
-        RowValue::Text(Some(regime)),
-        RowValue::Text(Some(state)),
-        RowValue::Text(feature),
-        RowValue::Moment(day.map(|day| i64::from(day) * MICROS_PER_DAY)),
-        RowValue::Text(group.map(|(by, _)| by)),
-        RowValue::Text(group.map(|(_, group)| group)),
-    ]
+fn of_group<'a>(name: &[Cell<'a>], by: &'static str, group: &'a str, measure: &SeriesMeasure) -> Vec<Cell<'a>> {
+    let mut row = name.to_vec();
+    row.extend([("by", Text(Some(by))), ("group", Text(Some(group)))]);
+    row.extend([("names", Real(measure.names)), ("correlation", Real(measure.correlation))]);
+    row.extend(of_test([measure.dates, measure.horizon, measure.windows], measure.test.as_ref()));
+    row
 }
 
 /// Signals, hits and excess of buys, of sells and of the most confident, and the spread.
-fn of_sides<'a>(sides: Option<[Side; 3]>, spread: Option<f64>) -> Vec<RowValue<'a>> {
-    let mut cells = Vec::new();
-    for side in 0..3 {
-        let side = sides.map(|sides| sides[side]);
-        cells.push(RowValue::Count(side.map(|side| side.signals as i64)));
-        cells.push(RowValue::Count(side.map(|side| side.hits as i64)));
-        cells.push(RowValue::Real(side.and_then(|side| side.excess)));
+fn of_sides<'a>(sides: [Side; 3], spread: Option<f64>) -> Vec<Cell<'a>> {
+    let names = [
+        ["buys", "buy_hits", "buy_excess"],
+        ["sells", "sell_hits", "sell_excess"],
+        ["confidents", "confident_hits", "confident_excess"],
+    ];
+    let mut cells = vec![("spread", Real(spread))];
+    for ([signals, hits, excess], side) in names.into_iter().zip(sides) {
+        cells.extend([(signals, Whole(Some(side.signals as i64))), (hits, Whole(Some(side.hits as i64)))]);
+        cells.push((excess, Real(side.excess)));
     }
-    cells.push(RowValue::Real(spread));
     cells
 }
 
-/// Dates, horizon and windows; the share of positive dates; and standard error, degrees of freedom, interval and p-value.
-fn of_test<'a>(counts: [u64; 3], positive: Option<f64>, test: Option<&MeanTest>) -> Vec<RowValue<'a>> {
-    let mut cells = Vec::from(counts.map(|count| RowValue::Count(Some(count as i64))));
-    cells.push(RowValue::Real(positive));
-    cells.extend([
-        RowValue::Real(test.map(|test| test.standard_error)),
-        RowValue::Real(test.map(|test| test.degrees_of_freedom)),
-        RowValue::Real(test.map(|test| test.interval.lower)),
-        RowValue::Real(test.map(|test| test.interval.upper)),
-        RowValue::Real(test.map(|test| test.p)),
-    ]);
-    cells
-}
-
-fn of_group<'a>(named: MeasureName<'a>, group: (&'a str, &'a str), measure: &SeriesMeasure) -> Vec<RowValue<'a>> {
-    let mut row = start(named, None, Some(group));
-    row.extend([measure.names, measure.correlation, None].map(RowValue::Real));
-    row.extend(of_sides(None, None));
-    row.extend(of_test([measure.dates, measure.horizon, measure.windows], None, measure.test.as_ref()));
-    row.extend([RowValue::Real(None); OF_WHOLE]);
-    row
-}
-
-fn of_date<'a>(named: MeasureName<'a>, date: &DateCorrelation, returns: Option<&DateReturns>) -> Vec<RowValue<'a>> {
-    let mut row = start(named, Some(date.day), None);
-    row.extend([Some(date.names as f64), date.correlation, returns.map(|of| of.mean_return)].map(RowValue::Real));
-    let sides = returns.map(|of| [of.buys, of.sells, of.confident]);
-    row.extend(of_sides(sides, returns.and_then(|of| of.spread)));
-    row.extend([RowValue::Count(None); 3]);
-    row.extend([RowValue::Real(None); OF_ALL - 3]);
-    row
-}
-
-fn of_all<'a>(named: MeasureName<'a>, measure: &RankMeasure, signals: Option<&Measure>) -> Vec<RowValue<'a>> {
-    let mut row = start(named, None, None);
-    row.extend([measure.names, measure.correlation, None].map(RowValue::Real));
-    let sides = signals.map(|of| [of.buys.side, of.sells.side, of.confident.side]);
-    row.extend(of_sides(sides, signals.and_then(|of| of.spread)));
-    let counts = [measure.dates, measure.horizon, measure.windows];
-    row.extend(of_test(counts, measure.positive, measure.test.as_ref()));
-    row.extend([
-        RowValue::Real(measure.p_holm),
-        RowValue::Real(measure.p_benjamini_hochberg),
-        RowValue::Real(measure.disjoint.map(|test| test.mean)),
-        RowValue::Real(measure.disjoint.map(|test| test.p)),
-        RowValue::Real(signals.and_then(|of| of.flips)),
-    ]);
-    row
+/// Dates, horizon and windows, and the test.
+fn of_test<'a>([dates, horizon, windows]: [u64; 3], test: Option<&MeanTest>) -> Vec<Cell<'a>> {
+    vec![
+        ("dates", Whole(Some(dates as i64))),
+        ("horizon", Whole(Some(horizon as i64))),
+        ("windows", Whole(Some(windows as i64))),
+        ("standard_error", Real(test.map(|test| test.standard_error))),
+        ("degrees_of_freedom", Real(test.map(|test| test.degrees_of_freedom))),
+        ("lower", Real(test.map(|test| test.interval.lower))),
+        ("upper", Real(test.map(|test| test.interval.upper))),
+        ("p", Real(test.map(|test| test.p))),
+    ]
 }

@@ -49,26 +49,6 @@ pub struct TableInput {
     pub with_features: bool,
 }
 
-impl TableInput {
-    /// A table with the columns that a dataset has.
-    pub fn new(source: TableSource) -> Self {
-        let [ticker, date] = ["ticker", "date"].map(str::to_owned);
-        Self {
-            source,
-            ticker,
-            date,
-            decided_at: None,
-            decided_time: None,
-            period: None,
-            regime: None,
-            with_features: false,
-        }
-    }
-}
-
-/// The default column of times of decision.
-const DECIDED_AT: &str = "decided_at";
-
 /// A column of values that are looked up in the archive.
 pub(super) struct ExaminedColumn {
     /// Its name in the table.
@@ -139,7 +119,7 @@ pub(super) fn read(input: &TableInput, names: &ColumnNames, pairs: Pairs<'_>, fe
     }
     let decision = match &input.decided_at {
         Some(column) => reader.named(column, "decided-at")?,
-        None => rows.schema().index_of(DECIDED_AT).unwrap_or(date),
+        None => rows.schema().index_of("decided_at").unwrap_or(date),
     };
     let (decided, rule) = reader.decided(decision, input.decided_time)?;
     let [period, regime] = ["period", "regime"].map(|own| reader.own(own).filter(|_| table == Table::Signals));

@@ -14,24 +14,23 @@
 mod input;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, LazyLock};
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Float64Type, SchemaRef, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::observed::ObservedColumns;
-use super::row_builder::{RowValue, RowWriter};
+use super::rows::RowValue::{Text, Whole};
+use super::rows::{AuditColumn, RowWriter, always, optional, schema_of};
 use super::subject::{Subject, day};
-use crate::archive::{Coverage, History, StoredObservations, merge_failed};
+use crate::archive::{Coverage, Groups, Histories, merge_failed};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Signal};
-use crate::plan::{ColumnNames, DatasetPlan, Feature, Filter};
-use crate::process::in_order::in_order;
-use crate::tables::{SeriesKey, Table, date, instant};
+use crate::plan::{ColumnNames, DatasetPlan, Feature, Filter, NaiveRule};
+use crate::tables::{SeriesKey, date, instant};
 use crate::text::human::{count_of, group_digits, portion};
 use crate::time::{MICROS_PER_DAY, as_record, to_record};
 
@@ -397,106 +396,76 @@ fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
             of_series.entry(rows.place(rows.dates[row])).or_default().push(row as u32);
         }
     }
-    let judge = Judge {
-        subject,
-        rows,
-        answers: &answers(subject, rows.table, |key| places.contains_key(key))?,
-        places: &places,
-    };
-    let mut judged = vec![vec![UNKNOWN; rows.keys.len()]; rows.columns.len()];
-    in_order(
-        || subject.view.whole_observations(rows.table),
-        |piece: StoredObservations| judge.piece(&piece),
-        |found| {
-            for (column, row, value) in found {
-                let known: &mut Judged = &mut judged[column][row as usize];
-                // Of several signals of a day, the one that speaks best for the value counts.
-                if value.outcome <= known.outcome {
-                    *known = value;
-                }
-            }
-            Ok(())
-        },
-    )?;
-    Ok(judged)
-}
-
-/// The answers about some series: when each was given, and the dates that it covered.
-fn answers(
-    subject: &Subject,
-    table: Table,
-    is_wanted: impl Fn(&SeriesKey) -> bool,
-) -> Result<HashMap<SeriesKey, Vec<(i64, Coverage)>>> {
+    // The answers about each series: when each was given, and the dates that it covered.
     let mut answers: HashMap<SeriesKey, Vec<(i64, Coverage)>> = HashMap::new();
     for run in subject.view.runs() {
-        for answer in run.answers()? {
-            if answer.key.table == Some(table) && is_wanted(&answer.key) {
+        for answer in run.answers()?.into_iter().filter(|answer| answer.key.table == Some(rows.table)) {
+            if places.contains_key(&answer.key) {
                 let seen = answer.observed_at.timestamp_micros();
                 answers.entry(answer.key).or_default().push((seen, answer.covers));
             }
         }
     }
-    Ok(answers)
-}
-
-/// What compares the rows of a table with observations.
-struct Judge<'a> {
-    subject: &'a Subject,
-    rows: &'a Rows,
-    answers: &'a HashMap<SeriesKey, Vec<(i64, Coverage)>>,
-    /// The rows of each series and date.
-    places: &'a HashMap<&'a SeriesKey, HashMap<i64, Vec<u32>>>,
-}
-
-impl Judge<'_> {
-    /// What became of the values of the series in a piece of the archive: the column, the row, and the value's fate there.
-    fn piece(&self, piece: &StoredObservations) -> Result<Vec<(usize, u32, Judged)>> {
-        let histories = piece.histories()?;
-        let observed = ObservedColumns::new(&histories);
+    let of_piece = |histories: &Histories, observed: &ObservedColumns<'_>| {
         let mut found = Vec::new();
-        for History { key, groups } in &histories.series {
-            let Some(places) = self.places.get(key) else { continue };
-            let answers = self.answers.get(key).map(Vec::as_slice).unwrap_or_default();
-            let never = Judged { outcome: Outcome::Never, ..UNKNOWN };
-            for row in places.values().flatten() {
-                found.extend(self.columns().map(|(column, _)| (column, *row, never)));
-            }
-            for cell in groups.cells() {
-                let Some(date) = observed.naive_date(cell.start, self.subject.dates) else { continue };
-                let Some(rows) = places.get(&self.rows.place(date)) else { continue };
-                let written = observed.dates.value(cell.start);
-                for row in rows {
-                    if !self.is_of_article(*row as usize, &observed, cell.start) {
-                        continue;
-                    }
-                    let decided = self.rows.decided[*row as usize];
-                    for (index, column) in self.columns() {
-                        let Some(value) = column.values[*row as usize] else { continue };
-                        let seen =
-                            cell.clone().map(|row| (observed.seen.value(row), column.kind.observed(&observed, row)));
-                        // Whether an answer since the decision covered the date, before one had the value.
-                        let lacked = |first: i64| {
-                            answers.iter().any(|(seen, covers)| {
-                                decided <= *seen && *seen < first && covers.holds(self.rows.table, Some(written))
-                            })
-                        };
-                        found.push((index, *row, fate(column, value, decided, seen, lacked)));
-                    }
-                }
+        for history in &histories.series {
+            if let Some(places) = places.get(&history.key) {
+                let answers = answers.get(&history.key).map(Vec::as_slice).unwrap_or_default();
+                judge_series(rows, (places, answers), (&history.groups, observed, subject.dates), &mut found);
             }
         }
         Ok(found)
-    }
+    };
+    let mut judged = vec![vec![UNKNOWN; rows.keys.len()]; rows.columns.len()];
+    let take = |found: Vec<(usize, u32, Judged)>| {
+        for (column, row, value) in found {
+            let known: &mut Judged = &mut judged[column][row as usize];
+            // Of several signals of a day, the one that speaks best for the value counts.
+            if value.outcome <= known.outcome {
+                *known = value;
+            }
+        }
+        Ok(())
+    };
+    subject.each_piece(|view| view.whole_observations(rows.table), of_piece, take)?;
+    Ok(judged)
+}
 
-    /// The columns that observations have.
-    fn columns(&self) -> impl Iterator<Item = (usize, &ExaminedColumn)> {
-        self.rows.columns.iter().enumerate().filter(|(_, column)| column.kind != ValueKind::Feature)
+/// What became of the values of a series, whose rows are given by date: the column, the row, and the value's fate there.
+fn judge_series(
+    rows: &Rows,
+    (places, answers): (&HashMap<i64, Vec<u32>>, &[(i64, Coverage)]),
+    (groups, observed, dates): (&Groups, &ObservedColumns<'_>, NaiveRule),
+    found: &mut Vec<(usize, u32, Judged)>,
+) {
+    let columns = || rows.columns.iter().enumerate().filter(|(_, column)| column.kind != ValueKind::Feature);
+    let never = Judged { outcome: Outcome::Never, ..UNKNOWN };
+    for row in places.values().flatten() {
+        found.extend(columns().map(|(column, _)| (column, *row, never)));
     }
-
-    /// Whether an observation is of the article of a row; that of a signal always is.
-    fn is_of_article(&self, row: usize, observed: &ObservedColumns<'_>, observation: usize) -> bool {
-        let (Some(wanted), Some(texts)) = (&self.rows.texts, &observed.texts) else { return true };
-        wanted.iter().zip(texts).all(|(wanted, text)| wanted.value(row) == text.value(observation))
+    for cell in groups.cells() {
+        let Some(date) = observed.naive_date(cell.start, dates) else { continue };
+        let written = observed.dates.value(cell.start);
+        for row in places.get(&rows.place(date)).into_iter().flatten() {
+            // Whether the observation is of the article of the row; that of a signal always is.
+            if let (Some(wanted), Some(texts)) = (&rows.texts, &observed.texts)
+                && !wanted.iter().zip(texts).all(|(one, other)| one.value(*row as usize) == other.value(cell.start))
+            {
+                continue;
+            }
+            let decided = rows.decided[*row as usize];
+            for (index, column) in columns() {
+                let Some(value) = column.values[*row as usize] else { continue };
+                let seen = cell.clone().map(|row| (observed.seen.value(row), column.kind.observed(observed, row)));
+                // Whether an answer since the decision covered the date, before one had the value.
+                let lacked = |first: i64| {
+                    answers.iter().any(|(seen, covers)| {
+                        decided <= *seen && *seen < first && covers.holds(rows.table, Some(written))
+                    })
+                };
+                found.push((index, *row, fate(column, value, decided, seen, lacked)));
+            }
+        }
     }
 }
 
@@ -576,28 +545,29 @@ impl TableAudit {
 
 /// The columns of the values that had not been known, one row each.
 pub fn schema() -> SchemaRef {
-    static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
-        let text = |name: &str, nullable| Field::new(name, DataType::Utf8, nullable);
-        Arc::new(Schema::new(vec![
-            Field::new("row", DataType::Int64, false),
-            text("ticker", false),
-            text("period", true),
-            text("regime", true),
-            Field::new("date", date(), false),
-            Field::new("decided_at", instant(), false),
-            text("column", false),
-            text("value", false),
-            text("outcome", false),
-            Field::new("first_known", instant(), true),
-            text("known_then", true),
-        ]))
-    });
-    Arc::clone(&SCHEMA)
+    schema_of(columns())
+}
+
+pub(super) fn columns() -> Vec<AuditColumn> {
+    use DataType::{Int64, Utf8};
+    vec![
+        always("row", Int64, "the number of the row in the table, from 1 on"),
+        always("ticker", Utf8, ""),
+        optional("period", Utf8, ""),
+        optional("regime", Utf8, ""),
+        always("date", date(), "the date of the signal or article, as the table has it"),
+        always("decided_at", instant(), "the time of decision"),
+        always("column", Utf8, "the column of the value"),
+        always("value", Utf8, "the value"),
+        always("outcome", Utf8, "`late`, `unclear`, `never`, `replaced` or `unknown`"),
+        optional("first_known", instant(), "when an answer had the value for the first time"),
+        optional("known_then", Utf8, "the value that was known by the time of decision"),
+    ]
 }
 
 /// Delivers a row for each value that was not the latest one.
 fn deliver_rows(rows: &Rows, judged: &[Vec<Judged>], deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
-    let mut writer = RowWriter::new(&schema(), deliver);
+    let mut writer = RowWriter::new(schema(), deliver);
     for row in 0..rows.keys.len() {
         for (column, judged) in rows.columns.iter().zip(judged) {
             let Judged { outcome, first_known, known_then } = judged[row];
@@ -605,17 +575,17 @@ fn deliver_rows(rows: &Rows, judged: &[Vec<Judged>], deliver: impl FnMut(&Record
             let known_then = known_then.map(|known| column.kind.in_words(known));
             let key = rows.keys[row].as_deref();
             writer.push(&[
-                RowValue::Count(Some(row as i64 + 1)),
-                RowValue::Text(Some(rows.tickers.value(row))),
-                RowValue::Text(key.and_then(|key| key.period).map(Period::as_str)),
-                RowValue::Text(key.and_then(|key| key.regime).map(Regime::as_str)),
-                RowValue::Moment(Some(rows.dates[row])),
-                RowValue::Moment(Some(rows.decided[row])),
-                RowValue::Text(Some(&column.name)),
-                RowValue::Text(Some(&column.kind.in_words(value))),
-                RowValue::Text(Some(outcome.as_str())),
-                RowValue::Moment(first_known),
-                RowValue::Text(known_then.as_deref()),
+                ("row", Whole(Some(row as i64 + 1))),
+                ("ticker", Text(Some(rows.tickers.value(row)))),
+                ("period", Text(key.and_then(|key| key.period).map(Period::as_str))),
+                ("regime", Text(key.and_then(|key| key.regime).map(Regime::as_str))),
+                ("date", Whole(Some(rows.dates[row]))),
+                ("decided_at", Whole(Some(rows.decided[row]))),
+                ("column", Text(Some(&column.name))),
+                ("value", Text(Some(&column.kind.in_words(value)))),
+                ("outcome", Text(Some(outcome.as_str()))),
+                ("first_known", Whole(first_known)),
+                ("known_then", Text(known_then.as_deref())),
             ])?;
         }
     }

@@ -8,9 +8,9 @@ use tempfile::tempdir;
 
 use super::{DAY, DAY_MICROS, Signal, parquet_rows, plan, publish, record, rows, schema, signals, tree};
 use crate::export::partitions::{Limits, Partitions};
-use crate::export::table::{Finished, WriteOptions};
-use crate::export::{Encoding, versions};
-use crate::plan::{Codec, Column, Format, FormulaGuard};
+use crate::export::table::WriteOptions;
+use crate::export::{RowEncoding, versions};
+use crate::plan::{Codec, Column, Format};
 use crate::process::cancel::CancellationToken;
 
 #[test]
@@ -69,8 +69,8 @@ fn a_ticker_is_complete_when_the_next_one_starts() {
     partitions.push(&batch.slice(17, 43)).unwrap();
     let finished = partitions.finish().unwrap();
     assert_eq!(finished.len(), 15);
-    assert_eq!(finished[1].0[0].name, "date=2026-11-20/ticker=B/demo.parquet");
-    assert!(finished.iter().all(|Finished(files)| files[0].rows == 4));
+    assert_eq!(finished[1].name, "date=2026-11-20/ticker=B/demo.parquet");
+    assert!(finished.iter().all(|file| file.rows == 4));
 }
 
 #[test]
@@ -94,8 +94,7 @@ fn rows_over_the_memory_limit_are_flushed_early_without_loss() {
         partitions.push(&batch.slice(from, 400)).unwrap();
     }
     let finished = partitions.finish().unwrap();
-    let read: Vec<RecordBatch> =
-        finished.iter().map(|finished| parquet_rows(&folder.path().join(&finished.0[0].name))).collect();
+    let read: Vec<RecordBatch> = finished.iter().map(|file| parquet_rows(&folder.path().join(&file.name))).collect();
     assert_eq!(read.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [2400, 2400]);
     let confidences = |batch: &RecordBatch| {
         let column = batch.column_by_name("confidence").unwrap();
@@ -135,7 +134,7 @@ fn more_partitions_than_open_files_are_written() {
     assert!(open < 200, "{open} files are open");
     let finished = partitions.finish().unwrap();
     assert_eq!(finished.len(), 2000);
-    let last = parquet_rows(&folder.path().join(&finished[1999].0[0].name));
+    let last = parquet_rows(&folder.path().join(&finished[1999].name));
     assert_eq!(last.num_rows(), 8);
     assert!(last.column_by_name("date").is_none());
     let observed = last.column_by_name("observed_at").unwrap().as_primitive::<TimestampMicrosecondType>();
@@ -143,20 +142,14 @@ fn more_partitions_than_open_files_are_written() {
 }
 
 fn partitions(folder: &tempfile::TempDir, by: &[Column], sort: &[Column], limits: Limits) -> Partitions {
-    let encoding = Encoding {
+    let encoding = RowEncoding {
         codec: Codec::None,
-        guard: FormulaGuard::None,
         sort: vec!["ticker".to_owned()],
-        metadata: Vec::new(),
-    };
-    let root = folder.path().to_owned();
-    let options = WriteOptions {
-        root,
-        formats: vec![Format::Parquet],
         row_group_rows: 1000,
-        encoding,
-        stop: CancellationToken::new(),
+        ..RowEncoding::default()
     };
+    let (root, stop) = (folder.path().to_owned(), CancellationToken::new());
+    let options = WriteOptions { root, formats: vec![Format::Parquet], encoding, stop };
     let names = |columns: &[Column]| columns.iter().map(|column| column.name().to_owned()).collect::<Vec<_>>();
     Partitions::new(options, "demo", &schema(), (&names(by), &names(sort)), false, limits)
 }

@@ -16,13 +16,11 @@ use crate::interface::{Base, Endpoint, Sector, Ticker};
 use crate::key::ApiKey;
 use crate::plan::{OnFinding, OperationRequests, Plan, Request, RequestList, Source, TickerSource};
 use crate::run::builder::scratch;
-use crate::run::connect::connect;
 use crate::run::gather::{Gathered, Gathering};
-use crate::run::missing::Missing;
+use crate::run::missing::{Missing, check_rejects};
 use crate::run::observer::Control;
 use crate::run::offers::brief;
-use crate::run::options::Options;
-use crate::run::rejects;
+use crate::run::start::{Options, connect};
 use crate::run::store::{RemoteStore, StoreAccess};
 use crate::run::wrong_address as no_service;
 use crate::text::human::count_of;
@@ -267,7 +265,7 @@ async fn answered(plan: &Plan, client: &Client, options: &DoctorOptions) -> Resu
     let gathered = gathering.gather().await?;
     let records = unfinished.records();
     let settled = unfinished.seal(&[], || Ok(options.clock.now()), |_| Ok(true))?;
-    rejects::check(plan.max_reject_share, &records, &settled.run, "`[source]` can say how the vendor differs")?;
+    check_rejects(plan.max_reject_share, &records, &settled.run, "`[source]` can say how the vendor differs")?;
     let Gathered { signals, demanded, refusals, lacking, .. } = gathered;
     let answers: BTreeMap<&str, &AnswerRecord> =
         records.iter().map(|record| (record.request.request.as_str(), &**record)).collect();

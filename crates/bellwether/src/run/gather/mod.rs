@@ -19,12 +19,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub(super) use self::operation::decode_pages;
 use self::operation::{MissingOperation, WaveOutcome};
 use super::as_of::newest;
 use super::names::{list, some_of};
 use super::observer::Event;
-use super::options::Options;
-use super::stage::Timing;
+use super::observer::Timing;
+use super::start::Options;
 use super::wrong_address;
 use crate::archive::{Scope, Unfinished, View, open_merged};
 use crate::error::{Error, ErrorKind, Result};

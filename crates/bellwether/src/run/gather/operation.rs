@@ -6,18 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::StreamExt;
+use reqwest::header::{HeaderName, HeaderValue};
 
 use super::Gathering;
-use crate::archive::AnswerRecord;
-use crate::decode::Rules;
+use crate::archive::{AnswerRecord, Draft, Unfinished};
+use crate::decode::{Answer, DecodeFault, Decoded, Rules};
+use crate::disk::digest;
 use crate::error::{Error, Result};
-use crate::fetch::{Answered, Refusal};
+use crate::fetch::{Answered, Body, BodySummary, Client, ReadFault, Refusal};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Request;
-use crate::run::answer::{answer, reading};
+use crate::process::trace::work;
 use crate::run::missing::RequestSubject;
-use crate::run::options::Options;
-use crate::run::stage::{EVENT_EVERY, Stage};
+use crate::run::observer::{EVENT_EVERY, Stage};
+use crate::run::start::Options;
+use crate::tables::{Conventions, RequestRecord, Validator};
 
 /// How many sectors or tickers must be unknown to an operation, and none known, before it counts as no longer offered.
 const UNKNOWN_SUBJECTS: usize = 5;
@@ -69,7 +72,7 @@ impl Gathering<'_> {
     }
 
     /// Makes the requests of one operation, a few at a time.
-    pub(super) async fn wave(&mut self, stage: &Stage<'_>, requests: &[Request]) -> Result<WaveOutcome> {
+    async fn wave(&mut self, stage: &Stage<'_>, requests: &[Request]) -> Result<WaveOutcome> {
         let is_asked = |gone: &&MissingOperation| requests.first().is_some_and(|first| first.endpoint == gone.endpoint);
         if let Some(gone) = self.gone.iter().find(is_asked) {
             return Ok(WaveOutcome::NotOffered(gone.clone()));
@@ -89,7 +92,7 @@ impl Gathering<'_> {
             match answer? {
                 Answered::Taken(record) => {
                     answered += 1;
-                    advance(stage, &record);
+                    stage.count(record.request.rows, record.request.bytes);
                     named.extend(record.tickers().cloned());
                 }
                 Answered::Failed(error) => {
@@ -142,6 +145,116 @@ async fn next<T>(
     }
 }
 
-fn advance(stage: &Stage<'_>, record: &AnswerRecord) {
-    stage.count(record.request.rows, record.request.bytes);
+/// The record of a request's answer: from an interrupted run that is resumed, or from the service.
+async fn answer(
+    client: &Client,
+    run: &Arc<Unfinished>,
+    request: Request,
+    (rules, reading): (&Arc<Rules>, &str),
+) -> Result<Answered<Arc<AnswerRecord>>> {
+    if let Some(record) = run.answer_to(&request.to_string()) {
+        return Ok(Answered::Taken(record));
+    }
+    let request = Arc::new(request);
+    let reading = digest::of(format!("{reading} {}", client.url_without_key(&request)).as_bytes());
+    let known = run.known_answer(&request.to_string(), &reading).cloned();
+    let condition = known.as_ref().and_then(|known| condition(known.validator()));
+    let read = {
+        let (run, request, rules) = (Arc::clone(run), Arc::clone(&request), Arc::clone(rules));
+        move |body: &mut Body| {
+            let summary = body.summary();
+            if let Some(known) = known.as_ref().filter(|_| summary.is_as_before()) {
+                let record = request_record(&request, summary, (0, 0), None);
+                return run.commit_as_before(known, record).map_err(ReadFault::Stop);
+            }
+            let draft = decode(&run, &request, &rules, body)?;
+            let _work = work!("complete answer");
+            let summary = body.summary();
+            let validator = validator(&summary, &reading, &draft);
+            let record = request_record(&request, summary, draft.counts(), validator);
+            run.commit(draft, record).map_err(ReadFault::Stop)
+        }
+    };
+    client.get(&request, condition.as_ref(), read).await
+}
+
+/// The digest of how answers are read: a validator counts where they still are.
+fn reading(rules: &Rules, conventions: &Conventions) -> String {
+    digest::of(format!("{} {rules:?} {conventions:?}", env!("CARGO_PKG_VERSION")).as_bytes())
+}
+
+/// The header that asks whether an answer is still the same.
+fn condition(validator: &Validator) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::try_from(&validator.header).ok()?;
+    Some((name, HeaderValue::try_from(&validator.value).ok()?))
+}
+
+fn validator(seen: &BodySummary, reading: &str, draft: &Draft) -> Option<Validator> {
+    let (header, value) = seen.condition.as_ref()?;
+    let (header, value) = (header.to_string(), value.to_str().ok()?.to_owned());
+    let (histories, unusual, lenient) = draft.findings();
+    Some(Validator { header, value, reading: reading.to_owned(), histories, unusual, lenient })
+}
+
+/// Decodes a body into a draft while it arrives.
+fn decode(run: &Unfinished, request: &Request, rules: &Rules, body: &mut Body) -> Result<Draft, ReadFault> {
+    let _work = work!("receive and decode");
+    let mut draft = run.draft();
+    decode_pages(&Answer { request, rules }, body, |decoded| draft.add(request.endpoint, decoded))?;
+    Ok(draft)
+}
+
+/// Decodes all pages of a body, which have as many entries as the service says.
+pub(in crate::run) fn decode_pages(
+    answer: &Answer<'_>,
+    body: &mut Body,
+    mut deliver: impl FnMut(Decoded) -> Result<()>,
+) -> Result<(), ReadFault> {
+    let mut entries = 0;
+    loop {
+        let before = entries;
+        let decoded = answer.decode(&mut *body, |decoded| {
+            entries += decoded.records;
+            deliver(decoded.after(before))
+        });
+        match decoded {
+            Ok(()) => {}
+            Err(DecodeFault::Read(error)) => return Err(ReadFault::Broken(error)),
+            Err(DecodeFault::Malformed { offset, reason }) => return Err(ReadFault::Malformed { offset, reason }),
+            Err(DecodeFault::Deliver(error)) => return Err(ReadFault::Stop(error)),
+        }
+        if !body.next_page().map_err(ReadFault::Broken)? {
+            break;
+        }
+    }
+    let BodySummary { total, bytes, .. } = body.summary();
+    let is_list = matches!(answer.request.endpoint, Endpoint::NewsArticles | Endpoint::TickersAvailable);
+    match total.filter(|total| is_list && entries < *total) {
+        Some(total) => {
+            let reason = format!("the list has {entries} of the {total} entries that `X-Total-Count` tells");
+            Err(ReadFault::Malformed { offset: bytes, reason })
+        }
+        None => Ok(()),
+    }
+}
+
+fn request_record(
+    request: &Request,
+    seen: BodySummary,
+    (rows, rejects): (u64, u64),
+    validator: Option<Validator>,
+) -> RequestRecord {
+    RequestRecord {
+        endpoint: request.endpoint,
+        request: request.to_string(),
+        status: seen.status,
+        attempts: seen.attempts,
+        bytes: seen.bytes,
+        digest: seen.digest,
+        rows,
+        rejects,
+        validator,
+        unknown_fields: Vec::new(),
+        observed_at: seen.observed_at,
+    }
 }

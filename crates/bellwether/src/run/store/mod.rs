@@ -3,7 +3,6 @@
 mod prune;
 mod pull;
 mod push;
-mod repair;
 mod verify;
 
 use std::collections::{BTreeSet, HashSet};
@@ -34,6 +33,9 @@ use crate::time::Clock;
 
 /// The folder of the archive in a store, with a folder for each service.
 const ARCHIVE: &str = "archive";
+
+/// The most folders in transfer at once.
+const FOLDERS_AT_ONCE: usize = 4;
 
 /// The folder of the datasets in a store.
 const DATASETS: &str = "datasets";

@@ -22,24 +22,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::push::Packed;
-use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive, names_of_datasets, versions};
+use super::{ARCHIVE, DATASETS, FOLDERS_AT_ONCE, RemoteStore, ServiceArchive, names_of_datasets, versions};
 use crate::archive::{Archive, Pruning, SEAL, Seal, check_contained};
 use crate::disk::file::{self, FileError};
 use crate::disk::remove;
 use crate::error::Result;
 use crate::export::RECORD;
 use crate::run::blocking;
+use crate::run::observer::Stage;
 use crate::run::prune::PruneMode;
-use crate::run::stage::Stage;
 use crate::store::{Object, abandoned_folders, by_folder, clear_staged};
 use crate::text::human::count_of;
 use crate::time::{Clock, unique_name};
 
 /// How long something stays after it was replaced.
 const GRACE: TimeDelta = TimeDelta::days(1);
-
-/// The most folders in transfer at once.
-const FOLDERS_AT_ONCE: usize = 4;
 
 /// What is removed from a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

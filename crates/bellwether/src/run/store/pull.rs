@@ -9,22 +9,19 @@ use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, future, stream};
 
 use super::push::of_other_service;
-use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, by_basis, versions};
+use super::{DATASETS, FOLDERS_AT_ONCE, RemoteStore, ServiceArchive, TransferCounts, by_basis, versions};
 use crate::archive::{self, Archive, Forgetting, HiddenFolder, SEAL, Seal};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError};
 use crate::disk::links;
 use crate::disk::names::{FORGOTTEN_FOLDER, MERGE_FOLDER, PACK_FOLDER, RUN_FOLDER, fits, is_dataset};
 use crate::error::{Error, ErrorKind, Result};
-use crate::export::{self, IncomingVersion, Linking, RECORD, VersionRecord};
+use crate::export::{self, FACTS, IncomingVersion, Linking, RECORD, VersionRecord};
 use crate::plan::{Plan, StoreUrl};
 use crate::run::AsOf;
-use crate::run::stage::Stage;
+use crate::run::observer::Stage;
 use crate::store::{Object, Sealed};
 use crate::time::Clock;
-
-/// The most folders in transfer at once.
-const FOLDERS_AT_ONCE: usize = 4;
 
 /// The most records read at once.
 const RECORDS_AT_ONCE: usize = 8;
@@ -395,7 +392,7 @@ impl RemoteStore {
     }
 
     /// Fetches a version of a dataset.
-    pub(super) async fn fetch_version(&self, name: &str, version: &str, linking: Linking) -> Result<TransferCounts> {
+    async fn fetch_version(&self, name: &str, version: &str, linking: Linking) -> Result<TransferCounts> {
         let at = format!("{DATASETS}/{name}/{version}");
         let Some((text, whole)) = self.read_version(name, version).await? else {
             return Err(self.store.damage(&at, "it has no record"));
@@ -404,15 +401,13 @@ impl RemoteStore {
         let sealed = Sealed { at, record: RECORD, files: whole.files.clone() };
         let stage = Stage::of_files(&self.control, "pull", sealed.files.len());
         self.store.fetch(&sealed, &arriving.path(), |bytes| stage.count(0, bytes)).await?;
-        for (name, expected) in whole.describing().iter() {
-            let key = format!("{}/{name}", sealed.at);
-            match self.store.read(&key).await? {
-                None => return Err(self.store.damage(&key, "it is missing")),
-                Some(bytes) if digest::of(&bytes) != expected => {
-                    return Err(self.store.damage(&key, "it does not match its checksum"));
-                }
-                Some(bytes) => file::write_bytes(&arriving.path().join(name), &bytes)?,
+        let key = format!("{}/{FACTS}", sealed.at);
+        match self.store.read(&key).await? {
+            None => return Err(self.store.damage(&key, "it is missing")),
+            Some(bytes) if digest::of(&bytes) != whole.facts => {
+                return Err(self.store.damage(&key, "it does not match its checksum"));
             }
+            Some(bytes) => file::write_bytes(&arriving.path().join(FACTS), &bytes)?,
         }
         arriving.publish(&text, &sealed.files, linking)?;
         stage.finish();

@@ -5,17 +5,14 @@ use std::path::Path;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::{DATASETS, RemoteStore, ServiceArchive, TransferCounts, by_basis, versions};
+use super::{DATASETS, FOLDERS_AT_ONCE, RemoteStore, ServiceArchive, TransferCounts, by_basis, versions};
 use crate::archive::{Archive, ForgottenCause, SEAL, Seal, open_merged};
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
 use crate::error::{Error, Result};
-use crate::export::{self, RECORD, VersionRecord};
-use crate::run::stage::Stage;
+use crate::export::{self, FACTS, RECORD, VersionRecord};
+use crate::run::observer::Stage;
 use crate::store::{self, Latest, Object, Sealed, Sent};
-
-/// The most folders in transfer at once.
-const FOLDERS_AT_ONCE: usize = 4;
 
 impl RemoteStore {
     /// Tests that the store honours conditional puts, and sends every run, pack and version that only this machine has.
@@ -45,13 +42,8 @@ impl RemoteStore {
 
     /// Sends the runs and packs that only this machine has, and clears interrupted uploads of others.
     pub(in crate::run) async fn push_archive(&self) -> Result<TransferCounts> {
-        self.push_archives(self.archives().await?).await
-    }
-
-    /// The same for the archives of some services.
-    pub(super) async fn push_archives(&self, archives: Vec<ServiceArchive>) -> Result<TransferCounts> {
         let mut moved = TransferCounts::default();
-        for archive in archives {
+        for archive in self.archives().await? {
             let listed = self.store.list(&archive.there).await?;
             // First, since what was half cleared cannot be sent.
             moved.cleared += self.store.clear_abandoned(&listed).await?.len();
@@ -92,7 +84,7 @@ impl RemoteStore {
     }
 
     /// What the packs in the store stand for, some of whose seals are here. One that is damaged stands for nothing.
-    pub(super) async fn find_packed<'s>(
+    async fn find_packed<'s>(
         &self,
         archive: &ServiceArchive,
         own: impl Iterator<Item = &'s Seal>,
@@ -169,7 +161,7 @@ impl RemoteStore {
     }
 
     /// Sends the versions of a dataset that only this machine has.
-    pub(super) async fn push_versions(&self, name: &str) -> Result<TransferCounts> {
+    async fn push_versions(&self, name: &str) -> Result<TransferCounts> {
         let mut moved = TransferCounts::default();
         let listed = self.store.list(&format!("{DATASETS}/{name}")).await?;
         let complete: HashSet<&str> = versions(&listed).map(|(_, version)| version).collect();
@@ -215,14 +207,11 @@ impl RemoteStore {
     }
 }
 
-/// The files of a version with their sizes, those that describe its rows last.
+/// The files of a version with their sizes, the facts about its rows last.
 pub(super) fn files_of(path: &Path, whole: &VersionRecord) -> Result<Vec<FileRecord>> {
-    let mut files = whole.files.clone();
-    for (name, digest) in whole.describing().iter() {
-        let file = path.join(name);
-        let bytes = links::open(&file)?.metadata().map_err(FileError::read(&file))?.len();
-        files.push(FileRecord { name: name.to_owned(), rows: 0, bytes, blake3: digest.to_owned() });
-    }
+    let (mut files, facts) = (whole.files.clone(), path.join(FACTS));
+    let bytes = links::open(&facts)?.metadata().map_err(FileError::read(&facts))?.len();
+    files.push(FileRecord { name: FACTS.to_owned(), rows: 0, bytes, blake3: whole.facts.clone() });
     Ok(files)
 }
 

@@ -73,21 +73,23 @@ impl ArchivedServices {
 
     /// The answer to a question. It reads files.
     pub(super) fn answer(&self, given: &Given, read: Read) -> Result<Answer, Refusal> {
-        let folder = self.folders.iter().find(|folder| folder.name == given.service).ok_or(Refusal::NotFound)?;
+        let unclear = |sentence: String| Refusal::new(StatusCode::BAD_REQUEST, sentence);
+        let folder =
+            self.folders.iter().find(|folder| folder.name == given.service).ok_or_else(Refusal::no_operation)?;
         if let Some(unknown) = read.unknown.first() {
             let (name, known) = (unknown.chars().take(80).collect::<String>(), choices(read.known));
             let (endpoint, hint) = (given.endpoint, "an instant is named in the path, `/at/2026-03-31T20:00:00Z/…`");
-            return Err(Refusal::Unclear(format!("`{endpoint}` has no parameter `{name}`, it takes {known}; {hint}")));
+            return Err(unclear(format!("`{endpoint}` has no parameter `{name}`, it takes {known}; {hint}")));
         }
         let now = Clock::System.now();
-        let instant = self.instant_of(given.instant.as_deref(), now).map_err(Refusal::Unclear)?;
+        let instant = self.instant_of(given.instant.as_deref(), now).map_err(unclear)?;
         let opened = folder.open(instant)?;
         let view = opened.view(instant).ok_or_else(|| {
             let first = opened.instants().next().map(to_record).unwrap_or_default();
-            Refusal::Unknown(format!("nothing was known by then: the first run was sealed at {first}"))
+            Refusal::unknown(format!("nothing was known by then: the first run was sealed at {first}"))
         })?;
         let request = request_of(given.endpoint, &read.question)
-            .ok_or_else(|| Refusal::Unknown("not watched: no ticker and no sector has this name".to_owned()))?;
+            .ok_or_else(|| Refusal::unknown("not watched: no ticker and no sector has this name".to_owned()))?;
         let watch = opened.watch(&request, &view)?.ok_or_else(|| not_watched(&opened, &view, &request, instant))?;
         let mut answer = answer(&opened, &view, &request, &read.question, given.change_set)?;
         // After the last answer, nothing is known of it.
@@ -152,7 +154,7 @@ fn not_watched(opened: &OpenedArchive, view: &View, request: &Request, instant: 
     if let Some(nearest) = nearest(&words, like.iter().copied()).or(like.first().copied()) {
         sentence += &format!("; the nearest request that was asked is `{nearest}`");
     }
-    Refusal::Unknown(sentence)
+    Refusal::unknown(sentence)
 }
 
 /// What was known of a request.
@@ -198,7 +200,7 @@ fn answer(
         Question::DailySentiment { .. } => Ok(Some(records::sentiment_history(&rows))),
         _ => Ok(Some(records::history(&key, &rows, form))),
     });
-    let empty = || Refusal::Unknown(format!("the service answered `{request}` without a value"));
+    let empty = || Refusal::unknown(format!("the service answered `{request}` without a value"));
     Ok(whole(StatusCode::OK, "application/json", text.transpose()?.flatten().ok_or_else(empty)?))
 }
 

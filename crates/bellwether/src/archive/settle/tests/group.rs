@@ -7,14 +7,11 @@ use arrow::array::Int32Array;
 
 use super::*;
 use crate::archive::Archive;
-use crate::archive::answers::Answer;
-use crate::archive::answers::Draft;
 use crate::archive::answers::answer_files::AnswerFiles;
-use crate::archive::as_before::EarlierAnswers;
+use crate::archive::answers::{Answer, Draft, EarlierAnswers};
 use crate::archive::sealed::seal::{LAYOUT, RunOrigin};
 use crate::archive::settle::by_series::{AnswersBySeries, KnownReader};
-use crate::archive::settle::writing::PIECE_ROWS;
-use crate::archive::settle::{Settling, batches, whole_tickers};
+use crate::archive::settle::{PIECE_ROWS, Settling, batches, whole_tickers};
 use crate::archive::unfinished::SealedAs;
 use crate::tables::{Change, Changes};
 

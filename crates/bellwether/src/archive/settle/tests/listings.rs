@@ -1,7 +1,7 @@
 //! Which request lists which series.
 
 use super::*;
-use crate::archive::sealed::listings::{LISTINGS, schema};
+use crate::archive::sealed::answers::{LISTINGS, listing_schema};
 
 /// A change of what is listed: ticker, request, change, and the second of its observation.
 type Listed = (String, String, String, i64);
@@ -12,7 +12,7 @@ pub(super) fn listing(ticker: &str, request: &str, change: &str, at: i64) -> Lis
 
 /// What a run stored of its listings.
 pub(super) fn stored_listings(run: &SealedRun) -> Vec<Listed> {
-    let rows = rows(run, LISTINGS, &schema());
+    let rows = rows(run, LISTINGS, &listing_schema());
     let [tickers, requests, changes] =
         ["ticker", "request", "change"].map(|name| texts(&rows, name).into_iter().map(Option::unwrap));
     let cells = tickers.zip(requests).zip(changes).zip(seconds(&rows, "observed_at"));

@@ -1,0 +1,286 @@
+//! What follows from the plan of a dataset: its description, and the plans of other datasets about the same signals.
+
+use std::collections::BTreeSet;
+
+use chrono::{NaiveDate, TimeDelta};
+
+use super::columns::{self, Column, RowKind};
+use super::features::Feature;
+use super::written::WrittenColumns;
+use super::{Availability, DatasetPlan, DayCount, Days, Duplicates, Filter, Labels, NaiveRule, Shape, Vintage};
+use crate::interface::Endpoint;
+use crate::text::human::{count_of, span};
+
+impl DatasetPlan {
+    /// Warnings about valid but unusual settings.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.written.key.is_none() && self.shape == Shape::Long {
+            let kept = match self.rows {
+                RowKind::Signal => "`ticker`, `date`, `period` and `regime`, or filter for one value",
+                RowKind::Article => "`ticker`, `date`, `title`, `link` and `copy`",
+                RowKind::Observation => "`ticker`, `date`, `period`, `regime` and `known_from`",
+            };
+            warnings.push(format!("`columns` leaves out a column that tells rows apart: keep {kept}"));
+        }
+        let chosen = |name: &str| match &self.shape {
+            Shape::Long => self.written.name_of(name).is_some(),
+            Shape::Wide(values) => values.iter().any(|value| value == name),
+        };
+        if self.rows == RowKind::Signal && chosen("confidence") && !chosen("signal") && !chosen("score") {
+            let text = "`confidence` alone does not tell a buy from a sell: add `score`, which is negative for a sell, or `signal`";
+            warnings.push(text.to_owned());
+        }
+        let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news, and one that is \
+                    dated at midnight uses none of it: use `1d`, or say when signals are made with `made_at` in `[signals]`";
+        let is_whole_day = self.is_same_day() && self.made_at.is_none() && !self.features.is_empty();
+        warnings.extend(is_whole_day.then(|| text.to_owned()));
+        let has_no_news = self.shape == Shape::Long && !self.written.has_any_from(self.columns.len());
+        if has_no_news && !self.features.is_empty() {
+            let text = "`columns` keeps no column of the news, which is asked for all the same, with a request for each ticker: \
+                        without it, say `kind = \"signals\"` in `[dataset]`";
+            warnings.push(text.to_owned());
+        }
+        warnings
+    }
+
+    /// That the calendar ends before a day, if it does.
+    pub fn calendar_note(&self, today: NaiveDate) -> Option<String> {
+        let end = self.sessions.end().filter(|end| *end < today)?;
+        Some(format!(
+            "the calendar ends on {end}: list later sessions, or each Monday to Friday counts as a trading day"
+        ))
+    }
+
+    /// Whether a signal may use news of its own day.
+    pub fn is_same_day(&self) -> bool {
+        self.lag.count() == 0
+    }
+
+    /// Whether it matters at what time of a day signals are made and news is known.
+    pub fn is_timed(&self) -> bool {
+        let is_other_clock = self.dates != NaiveRule::Utc;
+        is_other_clock || self.is_same_day() || self.made_at.is_some() || !self.news_delay.is_zero()
+    }
+
+    /// Whether a signal uses only news that was known when it was first seen.
+    pub fn is_as_lived(&self) -> bool {
+        self.vintage == Vintage::First || self.availability == Availability::Observed
+    }
+
+    /// Whether its features depend on when the signals and everything else was first seen.
+    pub fn has_a_past(&self) -> bool {
+        !self.features.is_empty() && self.is_as_lived()
+    }
+
+    /// Whether it depends on the past of the archive: its features, the sectors of its tickers, or when the service was
+    /// asked.
+    pub fn needs_past(&self) -> bool {
+        let is_live = self.columns.contains(&Column::Backfilled) && !self.features.is_empty();
+        let is_needed = |column: &Column| {
+            let is_time = matches!(column, Column::KnownAt | Column::TradableAt | Column::EntryAt);
+            is_time || matches!(column, Column::WatchedUntil | Column::Claimed)
+        };
+        self.has_a_past() || self.has_sectors() || is_live || self.columns.iter().any(is_needed)
+    }
+
+    /// The operations that its features come from.
+    pub fn inputs(&self) -> BTreeSet<Endpoint> {
+        let input = |feature: &Feature| match feature {
+            Feature::Summary(_) | Feature::SummaryDaysSince => Endpoint::SocialSentiment,
+            Feature::Historical(_) => Endpoint::HistoricalSentiment,
+            _ => Endpoint::NewsArticles,
+        };
+        self.features.iter().map(input).collect()
+    }
+
+    /// Whether the sectors of its tickers are a column.
+    pub fn has_sectors(&self) -> bool {
+        [Column::Sector, Column::SectorLatest].iter().any(|column| self.columns.contains(column))
+    }
+
+    /// The windows of its features, in their order.
+    pub fn windows(&self) -> Vec<Days> {
+        let mut windows: Vec<Days> = Vec::new();
+        for days in self.features.iter().filter_map(Feature::window) {
+            if !windows.contains(&days) {
+                windows.push(days);
+            }
+        }
+        windows
+    }
+
+    /// The same dataset, with further columns, of those that it does not have yet.
+    #[must_use]
+    pub(super) fn with_columns(mut self, columns: impl IntoIterator<Item = Column>) -> Self {
+        for column in columns {
+            if !self.columns.contains(&column) {
+                self.columns.push(column);
+                self.schema = columns::long(&self.columns, &self.features, self.rows);
+                self.written = self.written.with_last(&self.schema);
+            }
+        }
+        self
+    }
+
+    /// The same dataset with returns beside its signals.
+    #[must_use]
+    pub(super) fn with_labels(mut self, labels: Labels) -> Self {
+        let columns = labels.columns();
+        self.labels = labels;
+        self.with_columns(columns)
+    }
+
+    /// The same dataset without returns, which look ahead by design, if it has some.
+    #[must_use]
+    pub fn without_labels(self) -> Self {
+        if self.labels.horizons.is_empty() {
+            return self;
+        }
+        let is_kept = |column: &Column| !matches!(column, Column::EntryAt | Column::ExitAt(_) | Column::Return(_));
+        let columns = self.columns.iter().copied().filter(is_kept).collect();
+        self.of_columns(columns)
+    }
+
+    /// How long after a day of news a signal may be dated that uses it; none if that is not limited.
+    pub fn reach(&self) -> Option<TimeDelta> {
+        let DayCount::Calendar(lag) = self.lag else { return None };
+        let window = |feature: &Feature| feature.window().map(|days| i64::from(days.count()));
+        let longest = self.features.iter().map(window).try_fold(0, |longest, days| Some(days?.max(longest)))?;
+        Some(TimeDelta::days(longest + i64::from(lag.count())))
+    }
+
+    /// The plan of the same signals with nothing but the count of the articles in each window.
+    #[must_use]
+    pub fn of_counts(&self) -> Self {
+        let features: Vec<Feature> = self.windows().into_iter().map(Feature::count).collect();
+        Self { features, ..self.clone() }.of_columns(Column::BASE.to_vec())
+    }
+
+    /// The plan of the same signals by a vintage, whatever they say, with their features and the count of the articles in each
+    /// window. Rows of first vintages say when their signals were first seen.
+    #[must_use]
+    pub fn of_features(&self, vintage: Vintage) -> Self {
+        let mut features = self.features.clone();
+        for count in self.windows().into_iter().map(Feature::count) {
+            if !features.contains(&count) {
+                features.push(count);
+            }
+        }
+        let seen = (vintage == Vintage::First).then_some(Column::FirstObservedAt);
+        let columns = Column::BASE.into_iter().chain(seen).collect();
+        let filter = Filter { signals: None, min_confidence: None, ..self.filter.clone() };
+        Self { features, filter, vintage, shape: Shape::Long, ..self.clone() }.of_columns(columns)
+    }
+
+    /// The plan of the same signals without the columns that say what became of them since, which later runs change by
+    /// design.
+    #[must_use]
+    pub fn as_published(&self) -> Self {
+        // A later run may ask for the news of a signal, still in time.
+        let is_complete = self.inputs().is_empty();
+        let is_final = |column: &Column| match column {
+            Column::Revisions | Column::WatchedUntil | Column::SectorLatest => false,
+            Column::EntryAt | Column::ExitAt(_) | Column::Return(_) => false,
+            Column::Backfilled | Column::KnownAt | Column::TradableAt => is_complete,
+            _ => true,
+        };
+        self.clone().of_columns(self.columns.iter().copied().filter(is_final).collect())
+    }
+
+    /// The plan with these columns beside the features, in the order of the key.
+    fn of_columns(self, columns: Vec<Column>) -> Self {
+        let schema = columns::long(&columns, &self.features, RowKind::Signal);
+        let sort = Column::KEY.to_vec();
+        let written = WrittenColumns::all(&schema, &Column::KEY, &sort);
+        Self { rows: RowKind::Signal, columns, schema, sort, written, ..self }
+    }
+
+    /// The plan of all values that the same signals had, whatever they said, with when each was known.
+    #[must_use]
+    pub fn of_observations(&self) -> Self {
+        let claimed = self.columns.contains(&Column::Claimed).then_some(Column::Claimed);
+        let columns: Vec<Column> = Column::OF_OBSERVATIONS.into_iter().chain(claimed).collect();
+        let sort = Column::KEY_OF_OBSERVATIONS.to_vec();
+        let schema = columns::long(&columns, &[], RowKind::Observation);
+        let filter = Filter { signals: None, min_confidence: None, from: None, to: None, ..self.filter.clone() };
+        Self {
+            rows: RowKind::Observation,
+            features: Vec::new(),
+            columns,
+            written: WrittenColumns::all(&schema, &sort, &sort),
+            schema,
+            sort,
+            filter,
+            vintage: Vintage::Latest,
+            shape: Shape::Long,
+            ..self.clone()
+        }
+    }
+
+    /// The plan of the articles about the same tickers: all of them, with their latest values.
+    #[must_use]
+    pub fn of_articles(&self) -> Self {
+        let (columns, sort) = (Column::OF_ARTICLES.to_vec(), Column::KEY_OF_ARTICLES.to_vec());
+        let schema = columns::long(&columns, &[], RowKind::Article);
+        Self {
+            rows: RowKind::Article,
+            duplicates: Duplicates::Keep,
+            features: Vec::new(),
+            columns,
+            written: WrittenColumns::all(&schema, &sort, &sort),
+            schema,
+            sort,
+            filter: Filter { from: None, to: None, ..self.filter.clone() },
+            vintage: Vintage::Latest,
+            shape: Shape::Long,
+            ..self.clone()
+        }
+    }
+
+    /// Which value of a signal a row has, and which news it may use.
+    pub fn in_words(&self) -> String {
+        let rows = match self.rows {
+            RowKind::Observation => return "Signals have a row for each value that they had.".to_owned(),
+            RowKind::Article => "Articles",
+            RowKind::Signal => "Signals",
+        };
+        let vintage = match self.vintage {
+            Vintage::Latest => format!("{rows} are taken as they were last revised."),
+            Vintage::First => format!("{rows} are taken as they were first published."),
+        };
+        if self.features.is_empty() {
+            return vintage;
+        }
+        let dated = match self.lag {
+            DayCount::Calendar(days) if days.count() == 0 => "dated up to its own day".to_owned(),
+            DayCount::Calendar(days) => {
+                let days = count_of(days.count().unsigned_abs().into(), "day", "days");
+                format!("dated at least {days} before it")
+            }
+            DayCount::Trading(days) => {
+                let days = count_of(days.count().unsigned_abs().into(), "trading day", "trading days");
+                format!("dated at least {days} before it")
+            }
+        };
+        let windows: Vec<String> = self.windows().iter().map(ToString::to_string).collect();
+        let windows = match windows.as_slice() {
+            [] => String::new(),
+            [only] => format!(", in a window of {only}"),
+            [most @ .., last] => format!(", in windows of {} and {last}", most.join(", ")),
+        };
+        let seen = match (self.vintage, self.availability) {
+            (Vintage::First, _) | (_, Availability::Observed) => {
+                "that had been seen when the signal was, with the scores of that time"
+            }
+            (Vintage::Latest, Availability::Dated) => "whenever it was first seen, with its latest scores",
+        };
+        let made = self.made_at.map_or_else(String::new, |time| format!(" A signal without a time is made at {time}."));
+        let delay = if self.news_delay.is_zero() {
+            String::new()
+        } else {
+            format!(" News is known {} after its date.", span(self.news_delay))
+        };
+        format!("{vintage} Each uses news {dated}{windows}: {seen}.{made}{delay}")
+    }
+}
