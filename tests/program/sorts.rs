@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::support::program::Place;
+use crate::support::rows::{numbers, read, texts};
 
 const SOURCE: &str = "source.service = \"demo\"\nsignals.sectors = [\"energy\", \"utilities\"]\n\
     signals.periods = [\"5d\", \"1m\"]\nsentiment.summary = true\nsentiment.historical = true\n";
@@ -167,4 +168,20 @@ fn every_layout_and_format_that_spills_equals_the_one_that_does_not() {
             "a stream of {format}"
         );
     }
+}
+
+#[test]
+fn a_score_sorts_the_rows_of_all_tickers() {
+    let place = Place::new();
+    place.define(
+        "it",
+        "source.service = \"demo\"\nsignals.sectors = \"energy\"\nsignals.periods = \"5d\"\nsignals.regimes = \"neutral\"\n\
+         dataset.columns = [\"ticker\", \"date\", \"score\", \"period\", \"regime\"]\noutput.sort = [\"score\", \"ticker\", \"date\"]\n",
+    );
+    place.run(["run", "it", "-q"]).expect_success();
+    let rows = read(&place.file("output/datasets/it/latest/it.parquet"));
+    let scores = numbers(&rows, "score").map(|score| score.expect("a confidence for each signal"));
+    let keys: Vec<(f64, Option<String>)> = scores.zip(texts(&rows, "ticker")).collect();
+    assert!(keys.len() > 10_000 && keys[0].0 < 0.0 && keys[keys.len() - 1].0 > 0.0);
+    assert!(keys.is_sorted(), "by score, then by ticker");
 }
