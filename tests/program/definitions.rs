@@ -43,9 +43,9 @@ fn the_shipped_definitions_pass_check_and_say_whom_they_are_for() {
 fn follows(path: &str, expected: &str) {
     let file = project().join(path);
     if std::env::var_os("BELLWETHER_BLESS").is_some() {
-        fs::write(&file, expected).unwrap();
+        fs::write(&file, expected).expect("a file");
     }
-    assert!(fs::read_to_string(file).unwrap() == expected, "{path} is outdated; write it with `BELLWETHER_BLESS=1`");
+    assert!(fs::read_to_string(file).expect("text") == expected, "{path} is outdated; write it with `BELLWETHER_BLESS=1`");
 }
 
 #[test]

@@ -28,6 +28,9 @@ pub(super) struct Segment {
     pub(super) rows: usize,
 }
 
+/// The columns with a value for each row.
+pub(super) type OwnColumns = Vec<(Column, ArrayRef)>;
+
 /// The rows of a slab in the order of the plan: groups with the same ticker, date and features, and the columns with a value
 /// per row.
 pub(super) fn join(
@@ -36,7 +39,7 @@ pub(super) fn join(
     cells: &[i64],
     keyed: &CellKeys,
     plan: &DatasetPlan,
-) -> Result<(Vec<Segment>, Vec<(Column, ArrayRef)>), ArrowError> {
+) -> Result<(Vec<Segment>, OwnColumns), ArrowError> {
     let mut segments: Vec<Segment> = Vec::new();
     let order = match arrangement {
         Arrangement::Aligned(aligned) => {

@@ -107,7 +107,10 @@ impl ParsedDefinition {
     fn locate(&mut self, path: String, value: &Value<'_>) {
         match value.get_ref() {
             DeValue::Array(elements) => {
-                elements.iter().enumerate().for_each(|(index, element)| self.locate(format!("{path}.{index}"), element))
+                elements
+                    .iter()
+                    .enumerate()
+                    .for_each(|(index, element)| self.locate(format!("{path}.{index}"), element));
             }
             DeValue::Table(entries) => {
                 entries.iter().for_each(|(key, value)| self.locate(format!("{path}.{}", key.get_ref()), value));

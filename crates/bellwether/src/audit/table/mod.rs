@@ -411,7 +411,7 @@ fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
         for history in &histories.series {
             if let Some(places) = places.get(&history.key) {
                 let answers = answers.get(&history.key).map(Vec::as_slice).unwrap_or_default();
-                judge_series(rows, (places, answers), (&history.groups, observed, subject.dates), &mut found);
+                judge_series(rows, places, answers, (&history.groups, observed, subject.dates), &mut found);
             }
         }
         Ok(found)
@@ -434,7 +434,8 @@ fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
 /// What became of the values of a series, whose rows are given by date: the column, the row, and the value's fate there.
 fn judge_series(
     rows: &Rows,
-    (places, answers): (&HashMap<i64, Vec<u32>>, &[(i64, Coverage)]),
+    places: &HashMap<i64, Vec<u32>>,
+    answers: &[(i64, Coverage)],
     (groups, observed, dates): (&Groups, &ObservedColumns<'_>, NaiveRule),
     found: &mut Vec<(usize, u32, Judged)>,
 ) {
