@@ -45,7 +45,10 @@ fn follows(path: &str, expected: &str) {
     if std::env::var_os("BELLWETHER_BLESS").is_some() {
         fs::write(&file, expected).expect("a file");
     }
-    assert!(fs::read_to_string(file).expect("text") == expected, "{path} is outdated; write it with `BELLWETHER_BLESS=1`");
+    assert!(
+        fs::read_to_string(file).expect("text") == expected,
+        "{path} is outdated; write it with `BELLWETHER_BLESS=1`"
+    );
 }
 
 #[test]
