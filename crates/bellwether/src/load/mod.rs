@@ -276,7 +276,7 @@ impl Dataset {
 
 /// The rows of a dataset, batch by batch. A dictionary has only the names that occur in its batch, since frame
 /// libraries turn them into categories. An error is an [`ArrowError::ExternalError`] with an
-/// [`Error`](crate::error::Error) inside.
+/// [`Error`] inside.
 pub struct Batches {
     schema: SchemaRef,
     rows: Box<dyn Iterator<Item = Result<RecordBatch>> + Send>,
