@@ -307,7 +307,8 @@ fn said(rows: TypedRows<'_>, plan: &DatasetPlan, names: &SeriesNames) -> Vec<(Co
     own
 }
 
-/// A column of a closed set with these names, which are in order, whatever dictionary the archive has.
+/// A column of a closed set with these names, which are in order, whatever dictionary the archive has. A name of its dictionary
+/// that is not among them stands in no row: rows are checked when they are read.
 pub(super) fn choice_column(column: &ArrayRef, names: &[&'static str]) -> ArrayRef {
     let codes = decode::<Int8Type, _>(column, |name| names.binary_search(&name).unwrap_or_default() as i8);
     choices(Int8Array::from(codes), names.iter().copied())

@@ -26,8 +26,7 @@ pub const RECORD: &str = "dataset.json";
 /// The folder of ad hoc builds in a dataset's folder.
 pub(super) const BUILDS: &str = "builds";
 
-/// The layout of the record. Layout 1 had one `run`, neither `as_of` nor `content`, and no folders; in layout 2
-/// `content` was a digest of single values; layout 3 had neither `basis` nor `facts`.
+/// The layout of the record.
 pub(super) const LAYOUT: u32 = 5;
 
 /// The file with the facts about a dataset's rows.
