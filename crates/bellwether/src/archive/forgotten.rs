@@ -12,17 +12,11 @@ use std::{fmt, fs};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::sealed::catalog::Archive;
 use super::sealed::seal::{NO_DIGEST, SEAL, Seal, read_bounded};
-use super::unfinished::SealingLock;
-use super::upkeep::HiddenFolder;
-use crate::archive::{some_names, unknown_run};
-use crate::disk::digest;
-use crate::disk::file::{self, Damaged, FileError};
+use crate::disk::file::{Damaged, FileError};
 use crate::disk::names::{FORGOTTEN_FOLDER, fits, is_unique};
-use crate::error::{Error, Reason, Result};
-use crate::process::cancel::CancellationToken;
-use crate::text::human::group_digits;
+use crate::disk::{digest, file};
+use crate::error::{Reason, Result};
 use crate::time::{as_record, to_record};
 
 /// Version of the note's layout.
@@ -100,7 +94,7 @@ impl fmt::Display for ForgottenRun {
 }
 
 impl Forgetting {
-    fn of(seal: &Seal, reason: &str, now: DateTime<Utc>) -> Self {
+    pub(super) fn new(seal: &Seal, reason: &str, now: DateTime<Utc>) -> Self {
         let mut note = Self {
             layout: LAYOUT,
             run: seal.run.clone(),
@@ -155,20 +149,6 @@ impl Forgetting {
         Self::parse(read_bounded(&folder.join(SEAL))?.as_bytes(), folder)
     }
 
-    /// Adds the note to an archive, unless that has one of this run.
-    pub(crate) fn add_to(&self, archive: &Path) -> Result<()> {
-        let target = archive.join(self.folder_name());
-        if !file::is_gone(&target) {
-            return Ok(());
-        }
-        let work = HiddenFolder::begin(archive, &self.run)?;
-        file::write_bytes(&work.path.join(SEAL), self.text().as_bytes())?;
-        match file::rename_durably(&work.path, &target) {
-            Err(_) if !file::is_gone(&target) => Ok(()),
-            renamed => renamed,
-        }
-    }
-
     /// The folders of damaged notes in an archive, and what is wrong with each.
     pub(crate) fn damaged(archive: &Path) -> Result<Vec<Damaged>> {
         let mut damaged = Vec::new();
@@ -185,20 +165,6 @@ impl Forgetting {
     }
 }
 
-impl Archive {
-    /// Notes with which another archive leaves out what this one does.
-    pub(super) fn notes_on_forgotten(&self) -> impl Iterator<Item = Forgetting> {
-        let seals = self.runs_in_folders();
-        self.forgotten_runs().filter_map(move |forgotten| match &forgotten.cause {
-            ForgottenCause::Noted(note) => Some(note.clone()),
-            ForgottenCause::BasedOn(_) | ForgottenCause::Witnessed(_) => {
-                let seal = seals.iter().find(|seal| seal.run == forgotten.run)?;
-                Some(Forgetting::of(seal, "it does not count", seal.sealed_at))
-            }
-        })
-    }
-}
-
 /// Refuses a reason that nobody could read.
 fn check_reason(reason: &str) -> Result<(), String> {
     match reason.chars().count() {
@@ -211,7 +177,7 @@ fn check_reason(reason: &str) -> Result<(), String> {
 
 /// A reason to forget a run.
 #[derive(Clone, Debug)]
-pub struct ForgetReason(String);
+pub struct ForgetReason(pub(super) String);
 
 impl std::str::FromStr for ForgetReason {
     type Err = String;
@@ -270,62 +236,4 @@ pub(super) fn forgotten_runs<'s>(
         }
         forgotten.extend(more.into_iter().map(|run| (run.run.clone(), run)));
     }
-}
-
-/// Forgets runs, but for those that are forgotten already. Returns the note of each, and whether it is new.
-pub(crate) fn forget(
-    archive: &Path,
-    runs: &[String],
-    ForgetReason(reason): &ForgetReason,
-    now: DateTime<Utc>,
-    stop: &CancellationToken,
-) -> Result<Vec<(Forgetting, bool)>> {
-    // A run that is being sealed may be based on one of them.
-    let _lock = SealingLock::take(archive, stop)?;
-    let opened = Archive::open(archive)?;
-    let all: Vec<&Seal> = opened.runs_in_folders();
-    let known: BTreeMap<&str, &ForgottenRun> = opened.forgotten_runs().map(|run| (run.run.as_str(), run)).collect();
-    let note = |run: &String| {
-        if let Some(ForgottenRun { cause: ForgottenCause::Noted(note), .. }) = known.get(run.as_str()) {
-            return Ok((note.clone(), false));
-        }
-        let unknown = || unknown_run(archive, run);
-        let seal = all.iter().find(|seal| seal.run == *run).ok_or_else(unknown)?;
-        Ok((Forgetting::of(seal, reason, now), true))
-    };
-    let notes = runs.iter().map(note).collect::<Result<Vec<(Forgetting, bool)>>>()?;
-    let new = || notes.iter().filter(|(_, is_new)| *is_new).map(|(note, _)| note);
-    let is_left = |run: &str| !known.contains_key(run) && !runs.iter().any(|other| other == run);
-    for Forgetting { run, .. } in new() {
-        if let Some(twin) = twin_of(run, &all).filter(|twin| is_left(&twin.run)) {
-            let twin = &twin.run;
-            return Err(Error::usage(
-                format!("`{run}` was sealed at the same instant as `{twin}`"),
-                format!("forget both: `bellwether forget {run} {twin} --reason TEXT`"),
-            ));
-        }
-    }
-    let by_name = new().map(|note| (note.run.clone(), note.clone())).collect();
-    let with_others = forgotten_runs(by_name, BTreeMap::new(), all.iter().copied());
-    let based: Vec<String> = with_others.into_keys().filter(|run| is_left(run)).collect();
-    if !based.is_empty() {
-        let on: Vec<String> = new().map(|note| format!("`{}`", note.run)).collect();
-        let runs = match based.len() {
-            1 => "1 run is".to_owned(),
-            more => format!("{} runs are", group_digits(more as u64)),
-        };
-        return Err(Error::usage(
-            format!("{runs} based on {}: {}", some_names(&on), some_names(&based)),
-            "what they stored is the difference from it: forget them first, the newest first; what they observed is then left \
-             out, too",
-        ));
-    }
-    new().try_for_each(|note| note.add_to(archive))?;
-    Ok(notes)
-}
-
-/// Another run that was sealed at the same instant: the rows of both in a pack cannot be told apart.
-fn twin_of<'s>(run: &str, all: &[&'s Seal]) -> Option<&'s Seal> {
-    let seal = all.iter().find(|seal| seal.run == run)?;
-    all.iter().find(|other| other.sealed_at == seal.sealed_at && other.run != run).copied()
 }

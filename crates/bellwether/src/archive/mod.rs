@@ -100,6 +100,7 @@ mod answers;
 pub(crate) mod coverage;
 mod error;
 pub(crate) mod fold;
+mod forget;
 mod forgotten;
 mod import;
 mod lineage;
@@ -118,11 +119,12 @@ pub use forgotten::{ForgetReason, Forgetting, ForgottenCause, ForgottenRun};
 pub use import::{ImportOptions, Imported, import};
 pub use listing::{LeftOut, ListedRun, Past, RejectGroup, RunDetails, RunListing};
 pub use sealed::catalog::Archive;
+pub(crate) use sealed::catalog::claims_of;
 pub use sealed::seal::{Claim, ClaimedFile, Counts, DefinitionRecord, Joined, Parent, Seal};
 pub(crate) use sealed::sealed_run::AnsweredRequest;
 pub use sealed::sealed_run::SealedRun;
-pub(crate) use services::claims_of;
 pub use services::{folders, of_service, open_all, services};
+pub(crate) use settle::SealedAs;
 pub use settle::Settled;
 pub use unfinished::{Interrupted, UnfinishedRun};
 pub use upkeep::Removal;
@@ -141,20 +143,17 @@ pub(crate) use error::{
     lost_runs, merge_failed, no_archive, no_data, no_runs, some_names, too_early, unknown_run, unwatched,
 };
 pub(crate) use fold::histories::{Histories, History, StoredObservations};
-pub(crate) use fold::merged::Groups;
-pub(crate) use forgotten::forget;
+pub(crate) use fold::order::Groups;
+pub(crate) use forget::forget;
 pub(crate) use lineage::contradictions;
 pub(crate) use sealed::answers::{ANSWERS, LISTINGS, SeriesAnswer};
 pub(crate) use sealed::seal::SEAL;
 pub(crate) use tickers::SeriesReader;
-pub(crate) use unfinished::{
-    SEALING_LOCK, SKEW, SealedAs, abandoned_runs, remove_abandoned, unfinished_runs, wait_for_seal,
-};
+pub(crate) use unfinished::{SEALING_LOCK, SKEW, abandoned_runs, remove_abandoned, unfinished_runs, wait_for_seal};
 #[cfg(feature = "harness")]
-pub(crate) use upkeep::pack_most;
 pub(crate) use upkeep::{
-    HiddenFolder, Inspected, Pruning, check_contained, copy, difference, missing_folders, open_merged_with, prune,
-    verify_rows, with_source,
+    HiddenFolder, Inspected, Pruning, check_contained, copy, difference, missing_folders, open_merged_with, pack_most,
+    prune, verify_rows, with_source,
 };
 pub(crate) use view::watches;
 

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use super::sealed::catalog::Archive;
 use super::sealed::seal::{SEAL, Seal};
 use crate::archive::no_archive;
-use crate::disk::file::{self, FileError};
-use crate::disk::links;
+use crate::disk::file::FileError;
 use crate::disk::names::{PACK_FOLDER, RUN_FOLDER, fits};
+use crate::disk::{file, links};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::ServiceIdentity;
 
@@ -91,18 +91,4 @@ pub fn folders(archive: &Path) -> Result<Vec<String>> {
     }
     folders.sort_unstable();
     Ok(folders)
-}
-
-/// The folder, in that of the claims, of the merges of claims and runs.
-const JOINED: &str = "joined";
-
-/// The folder of the claims of a service, by that of its runs.
-pub(crate) fn claims_of(service: &Path) -> PathBuf {
-    let name = service.file_name().unwrap_or_default().to_string_lossy();
-    service.with_file_name(ServiceIdentity::claims_of(&name))
-}
-
-/// The folder of the merges of claims and runs, by that of the claims.
-pub(super) fn joined_in(claims: &Path) -> PathBuf {
-    claims.join(JOINED)
 }

@@ -8,12 +8,12 @@
 //! of the latest seal.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, File, TryLockError};
-use std::io::{self, BufWriter, Write};
+use std::fs::{File, TryLockError};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
+use std::{fs, io, thread};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
@@ -23,17 +23,18 @@ use super::answers::answer_files::AnswerFiles;
 use super::answers::{Answer, AnswerRecord, Draft, KnownAnswer, known_answers};
 use super::sealed::catalog::Archive;
 use super::sealed::folder::Folder;
-use super::sealed::seal::{Claim, LAYOUT, RunOrigin};
+use super::sealed::seal::{LAYOUT, RunOrigin};
 use super::sealed::sealed_run::SealedRun;
-use super::settle::{self, Settled, Settling};
-use super::{FOLDER_OF_UNFINISHED, upkeep};
-use crate::disk::file::{self, FileError};
-use crate::disk::lock::{self, Locked};
+use super::settle::{SealedAs, Settled, Settling};
+use super::{FOLDER_OF_UNFINISHED, settle, upkeep};
+use crate::disk::file::FileError;
+use crate::disk::lock::Locked;
 use crate::disk::names::is_unique;
-use crate::disk::{digest, links, remove};
+use crate::disk::{digest, file, links, lock, remove};
 use crate::error::Result;
 use crate::plan::ServiceIdentity;
-use crate::process::cancel::{self, CancellationToken};
+use crate::process::cancel;
+use crate::process::cancel::CancellationToken;
 use crate::tables::{Conventions, RequestRecord};
 use crate::time::free_name;
 
@@ -78,19 +79,6 @@ pub struct NewRun<'a> {
     pub interrupted: Interrupted,
     /// Cancels sealing.
     pub stop: &'a CancellationToken,
-}
-
-/// What a run is sealed as.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct SealedAs<'a> {
-    /// The runs that are gone and that it goes on without.
-    pub(crate) lost: &'a [String],
-    /// What it was imported from, if it is a claim.
-    pub(crate) claimed: Option<&'a Claim>,
-    /// Why not all of its requests were answered, if so.
-    pub(crate) in_part: Option<&'a str>,
-    /// Whether the next run goes on from its answers.
-    pub(crate) resumes: bool,
 }
 
 /// The answers so far.

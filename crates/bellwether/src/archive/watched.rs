@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use chrono::{DateTime, TimeDelta, Utc};
 
 use super::sealed::answers::{Listing, Listings, read_listings};
-use super::sealed::sealed_run::{AnsweredRequest, REQUESTS, RowsByRun, SealedRun, answered_requests};
+use super::sealed::sealed_run::{AnsweredRequest, RowsByRun, SealedRun, answered_requests};
 use super::{Scope, View, watches};
+use crate::archive::sealed::layout::REQUESTS;
 use crate::disk::file::FileError;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
@@ -121,7 +122,7 @@ impl View {
         mut pass: impl FnMut(&SealedRun, AnsweredRequest<'_>),
     ) -> Result<()> {
         let schema = RequestRecord::schema();
-        let mut rows = RowsByRun::new(self.archive(), REQUESTS, schema, &AnsweredRequest::COLUMNS);
+        let mut rows = RowsByRun::new(self.archive().read_runs(), REQUESTS, schema, &AnsweredRequest::COLUMNS);
         for run in self.runs() {
             for rows in rows.of_run(run)? {
                 let failed = |reason| FileError::damage(&run.path().join(REQUESTS), reason);

@@ -8,8 +8,8 @@ use arrow::compute::{concat_batches, take};
 use arrow::datatypes::{Field, Int32Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
-use super::merged::{Group, Groups};
 use super::order::{Order, RowRanges, ValueComparator};
+use crate::archive::fold::order::{Group, Groups};
 use crate::archive::sealed::rows;
 use crate::archive::sealed::rows::{changes, observation_times};
 use crate::error::Reason;

@@ -7,8 +7,8 @@ use arrow::array::{ArrayRef, Int32Array, RecordBatch, TimestampMicrosecondArray}
 use arrow::error::ArrowError;
 
 use super::cells::{Cells, KnownCells, Revision, Spans};
-use super::merged::Groups;
 use super::order::RowRanges;
+use crate::archive::fold::order::Groups;
 use crate::archive::merge_failed;
 use crate::archive::sealed::rows;
 use crate::archive::sealed::rows::observation_times;

@@ -15,10 +15,12 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::folder::{FileRows, Folder};
-use super::rows::{self, ParsedDictionary, changes, observation_times};
+use super::rows;
+use super::rows::{ParsedDictionary, changes, observation_times};
 use super::seal::Counts;
-use super::sealed_run::{Horizon, SEALED_AT};
 use crate::archive::coverage::{Coverage, Edge};
+use crate::archive::sealed::layout::SEALED_AT;
+use crate::archive::sealed::seal::Horizon;
 use crate::error::{Reason, Result};
 use crate::interface::{Endpoint, Ticker};
 use crate::tables::{

@@ -13,16 +13,16 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, Utc};
 
 use super::folder::Folder;
-use super::seal::{Joined, SEAL, Seal};
-use super::sealed_run::{Horizon, SealedRun};
-use crate::archive::forgotten::{self, ForgottenRun};
+use super::seal::{Horizon, Joined, SEAL, Seal};
+use super::sealed_run::SealedRun;
+use crate::archive::forgotten::ForgottenRun;
 use crate::archive::lineage::Lineage;
-use crate::archive::no_archive;
-use crate::archive::services::{claims_of, joined_in};
-use crate::disk::file::{self, FileError};
-use crate::disk::links;
+use crate::archive::{forgotten, no_archive};
+
+use crate::disk::file::FileError;
+use crate::disk::{file, links};
 use crate::error::{Error, Result};
-use crate::plan::Claims;
+use crate::plan::{Claims, ServiceIdentity};
 use crate::process::cancel::CancellationToken;
 
 /// How often an archive is listed again because a folder was removed meanwhile.
@@ -500,4 +500,18 @@ fn forget_removed(archive: &Path, folders: &[Arc<Folder>]) {
     let present: HashSet<&Path> = folders.iter().map(|folder| folder.path()).collect();
     let mut read = SEALS.lock().unwrap_or_else(PoisonError::into_inner);
     read.retain(|path, _| path.parent() != Some(archive) || present.contains(path.as_path()));
+}
+
+/// The folder, in that of the claims, of the merges of claims and runs.
+const JOINED: &str = "joined";
+
+/// The folder of the claims of a service, by that of its runs.
+pub(crate) fn claims_of(service: &Path) -> PathBuf {
+    let name = service.file_name().unwrap_or_default().to_string_lossy();
+    service.with_file_name(ServiceIdentity::claims_of(&name))
+}
+
+/// The folder of the merges of claims and runs, by that of the claims.
+pub(super) fn joined_in(claims: &Path) -> PathBuf {
+    claims.join(JOINED)
 }

@@ -26,22 +26,19 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaD
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
 
-use super::layout::{self, fill};
-use super::rows::{check, ticker};
+use super::layout;
+use super::layout::fill;
+use super::rows::{MAX_GROUP_BYTES, MAX_GROUP_ROWS, check, ticker};
 use super::seal::{SEAL, Seal};
-use super::sealed_run::{CountedShare, Horizon, SEALED_AT};
-use crate::disk::file::{self, FileError, FileRecord};
-use crate::disk::{expansion, links};
+use crate::archive::sealed::layout::SEALED_AT;
+use crate::archive::sealed::seal::{CountedShare, Horizon};
+use crate::disk::file::{FileError, FileRecord};
+use crate::disk::{expansion, file, links};
 use crate::error::{Error, Reason, Result};
 use crate::interface::Ticker;
-use crate::process::cancel::{self, CancellationToken};
+use crate::process::cancel;
+use crate::process::cancel::CancellationToken;
 use crate::tables::Change;
-
-/// The most rows of a row group; files written here have an eighth of that.
-pub(super) const MAX_GROUP_ROWS: i64 = 1 << 20;
-
-/// The most bytes of a decompressed row group.
-pub(super) const MAX_GROUP_BYTES: i64 = 256 << 20;
 
 /// The most rows of a batch of a file that is read as a whole.
 const FOLDER_BATCH_ROWS: usize = 1 << 10;

@@ -9,7 +9,6 @@ use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::datatypes::{Fields, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::sealed_run::REQUESTS;
 use crate::tables::Table;
 
 /// The optional columns of files that are no tables; [`Table::optional`] has those of tables.
@@ -45,6 +44,15 @@ pub(super) fn fill(rows: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch,
     RecordBatch::try_new(SchemaRef::clone(schema), columns)
 }
 
+/// The column of every file that says when the run that a row counts from was sealed. It is the last one.
+pub(in crate::archive) const SEALED_AT: &str = "sealed_at";
+
+/// The file of rejected records.
+pub(in crate::archive) const REJECTS: &str = "rejects.parquet";
+
+/// The file of answered requests.
+pub(in crate::archive) const REQUESTS: &str = "requests.parquet";
+
 #[cfg(test)]
 mod tests {
     use std::fmt::Write as _;
@@ -55,12 +63,11 @@ mod tests {
     use chrono::{DateTime, Utc};
     use serde_json::Value;
 
-    use super::is_optional;
+    use super::{REJECTS, REQUESTS, is_optional};
     use crate::archive::sealed::answers::{self, ANSWERS, LISTINGS};
     use crate::archive::sealed::seal::{
         Claim, ClaimedFile, Counts, DefinitionRecord, Joined, LAYOUT, Parent, SEAL, Seal,
     };
-    use crate::archive::sealed::sealed_run::{REJECTS, REQUESTS};
     use crate::disk::file::FileRecord;
     use crate::disk::names::RUN_FILES;
     use crate::interface::Endpoint;

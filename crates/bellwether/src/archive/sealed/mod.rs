@@ -6,7 +6,7 @@ pub(super) mod answers;
 pub(super) mod by_ticker;
 pub(super) mod catalog;
 pub(super) mod folder;
-mod layout;
+pub(super) mod layout;
 pub(super) mod rows;
 pub(super) mod seal;
 pub(super) mod sealed_run;

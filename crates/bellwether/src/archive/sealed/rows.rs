@@ -10,9 +10,9 @@ use arrow::datatypes::{ArrowNativeType, Float64Type, Int8Type, Int32Type, Schema
 use arrow::error::ArrowError;
 use parquet::basic::{Compression, ZstdLevel};
 
-use super::folder::{MAX_GROUP_BYTES, MAX_GROUP_ROWS};
 use crate::columns::{Boundaries, ParquetOptions, ParquetWriter, RowBuffer, Rows};
-use crate::disk::file::{self, DigestWriter, FileError, FileRecord};
+use crate::disk::file;
+use crate::disk::file::{DigestWriter, FileError, FileRecord};
 use crate::error::{Error, Reason, Result};
 use crate::interface::{Endpoint, Period, Regime, Signal, Ticker};
 use crate::tables::{Change, SeriesKey, Table};
@@ -288,6 +288,12 @@ impl Rowfile {
         FileError::encode(&self.path, error)
     }
 }
+
+/// The most rows of a row group; files written here have an eighth of that.
+pub(super) const MAX_GROUP_ROWS: i64 = 1 << 20;
+
+/// The most bytes of a decompressed row group.
+pub(super) const MAX_GROUP_BYTES: i64 = 256 << 20;
 
 #[cfg(test)]
 mod tests {

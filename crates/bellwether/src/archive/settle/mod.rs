@@ -26,12 +26,14 @@ use super::answers::{Answer, AnswerBatches, AnswerRecord, EarlierAnswers, RowKin
 use super::coverage::{Coverage, Edge, Extent, continue_copies};
 use super::fold::cells::Cells;
 use super::merge_failed;
-use super::sealed::answers::{self, ANSWERS, LISTINGS, Listing, Listings, Name, SeriesAnswer};
+use super::sealed::answers;
+use super::sealed::answers::{ANSWERS, LISTINGS, Listing, Listings, Name, SeriesAnswer};
 use super::sealed::catalog::Archive;
 use super::sealed::rows::Rowfile;
-use super::sealed::seal::{Counts, DefinitionRecord, RunOrigin, Seal};
-use super::sealed::sealed_run::{REJECTS, REQUESTS, SealedRun};
-use super::unfinished::SealedAs;
+use super::sealed::seal::{Claim, Counts, DefinitionRecord, RunOrigin, Seal};
+use super::sealed::sealed_run::SealedRun;
+use crate::archive::sealed::layout::{REJECTS, REQUESTS};
+
 use crate::columns::Rows;
 use crate::disk::file::{FileError, FileRecord};
 use crate::disk::remove;
@@ -601,4 +603,17 @@ fn write_requests(
     let mut out = Rowfile::create(path, RequestRecord::schema(), 0)?;
     out.write(RequestRecord::batch(&records))?;
     out.finish()
+}
+
+/// What a run is sealed as.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct SealedAs<'a> {
+    /// The runs that are gone and that it goes on without.
+    pub(crate) lost: &'a [String],
+    /// What it was imported from, if it is a claim.
+    pub(crate) claimed: Option<&'a Claim>,
+    /// Why not all of its requests were answered, if so.
+    pub(crate) in_part: Option<&'a str>,
+    /// Whether the next run goes on from its answers.
+    pub(crate) resumes: bool,
 }

@@ -8,7 +8,7 @@ use arrow::datatypes::{Float64Type, Int32Type};
 use super::*;
 use crate::archive::Counts;
 use crate::archive::coverage::Coverage;
-use crate::archive::sealed::sealed_run::REJECTS;
+use crate::archive::sealed::layout::REJECTS;
 use crate::disk::digest;
 
 /// An article of a list; its date is a day.

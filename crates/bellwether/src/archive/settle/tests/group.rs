@@ -1,7 +1,8 @@
 //! How much is settled at a time, and when that ends.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
+use std::fs::File;
 
 use arrow::array::Int32Array;
 
@@ -11,8 +12,7 @@ use crate::archive::answers::answer_files::AnswerFiles;
 use crate::archive::answers::{Answer, Draft, EarlierAnswers};
 use crate::archive::sealed::seal::{LAYOUT, RunOrigin};
 use crate::archive::settle::by_series::{AnswersBySeries, KnownReader};
-use crate::archive::settle::{PIECE_ROWS, Settling, batches, whole_tickers};
-use crate::archive::unfinished::SealedAs;
+use crate::archive::settle::{PIECE_ROWS, SealedAs, Settling, batches, whole_tickers};
 use crate::tables::{Change, Changes};
 
 const CONVENTIONS: &Conventions =

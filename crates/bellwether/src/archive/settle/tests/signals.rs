@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::archive::Counts;
-use crate::archive::sealed::sealed_run::REJECTS;
+use crate::archive::sealed::layout::REJECTS;
 
 /// Names of tickers, in order.
 fn tickers() -> Vec<String> {
