@@ -107,3 +107,19 @@ fn the_index_lists_every_page_once() {
     let expected: Vec<&PathBuf> = pages.keys().filter(|path| *path != index).collect();
     assert_eq!(listed.iter().collect::<Vec<_>>(), expected);
 }
+
+#[test]
+fn what_is_written_as_a_path_in_the_guide_for_contributors_is_there() {
+    let guide = fs::read_to_string(root().join("CONTRIBUTING.md")).expect("a page");
+    let mut found = 0;
+    for path in guide.split('`').skip(1).step_by(2).filter(|code| !code.contains([' ', '*', '…'])) {
+        if ["crates/", "src/", "tests/", "docs/", "python/", "pipelines/", "release/"]
+            .iter()
+            .any(|it| path.starts_with(it))
+        {
+            assert!(root().join(path).exists(), "CONTRIBUTING.md names `{path}`, which is gone");
+            found += 1;
+        }
+    }
+    assert!(found > 80, "only {found} paths were found");
+}
