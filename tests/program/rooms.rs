@@ -12,10 +12,17 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|it| it == "rs")).collect()
 }
 
+/// A text without its tests, which stand last.
+fn code(text: &str) -> &str {
+    let is_of_tests =
+        |rest: &&str| rest.lines().next().is_some_and(|line| line.contains("mod ") && line.ends_with('{'));
+    let tests = text.split("#[cfg(test)]\n").skip(1).find(is_of_tests);
+    &text[..tests.map_or(text.len(), |tests| tests.as_ptr().addr() - text.as_ptr().addr())]
+}
+
 /// The names that follow `crate::` in code that is not of tests.
 fn imports(text: &str) -> BTreeSet<String> {
-    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let lines = code(text).lines().filter(|line| !line.trim_start().starts_with("//"));
     let name =
         |rest: &str| rest.split(|letter: char| letter != '_' && !letter.is_lowercase()).next().map(str::to_owned);
     lines.flat_map(|line| line.split("crate::").skip(1).filter_map(name).collect::<Vec<_>>()).collect()
@@ -51,11 +58,9 @@ fn modules(source: &str) -> BTreeMap<Module, String> {
         let path = file.strip_prefix(&root).expect("it is below").with_extension("");
         let mut names: Module = path.iter().map(|name| name.to_string_lossy().into_owned()).collect();
         names.pop_if(|name| ["lib", "main", "mod"].contains(&&**name));
-        if !names.iter().any(|name| name == "tests") {
+        if !names.iter().any(|name| ["harness", "tests"].contains(&&**name)) {
             let text = fs::read_to_string(&file).expect("a text");
-            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-            let code = code.split("#[cfg(test)]\npub(super) mod ").next().unwrap_or_default().to_owned();
-            modules.insert(names, code);
+            modules.insert(names, code(&text).to_owned());
         }
     }
     modules
