@@ -5,6 +5,8 @@
 //! and names hashed by FNV-1a, both implemented here so that no new version of a library changes the data; fractions
 //! use only `+ - * /`, which give the same bits on every machine.
 
+use chrono::{Datelike, NaiveDate};
+
 /// A number from which further numbers are derived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draw(u64);
@@ -65,6 +67,23 @@ impl Draw {
             (self.on(day.div_euclid(step)).signed_fraction(), self.on(day.div_euclid(step) + 1).signed_fraction());
         let along = f64::from(day.rem_euclid(step)) / f64::from(step);
         from + (to - from) * along * along * (3.0 - 2.0 * along)
+    }
+}
+
+/// The mood of a company, day by day, which its signals and its news share, so that they move together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mood(Draw);
+
+impl Mood {
+    pub(crate) fn of(seed: Draw, symbol: &str) -> Self {
+        const MOOD: u64 = purpose("mood");
+        Self(seed.at(MOOD).of(symbol))
+    }
+
+    /// From -1 to 1.
+    pub(crate) fn on(self, date: NaiveDate) -> f64 {
+        // Days between two turning points.
+        self.0.wave(date.num_days_from_ce(), 40)
     }
 }
 

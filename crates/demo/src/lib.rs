@@ -10,7 +10,6 @@ pub mod companies;
 pub mod draw;
 mod headline;
 mod market;
-mod mood;
 pub mod news;
 pub mod prediction;
 mod revision;

@@ -17,8 +17,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use crate::calendar::is_trading_day;
 use crate::companies::{self, Company};
-use crate::draw::{Draw, purpose};
-use crate::mood::Mood;
+use crate::draw::{Draw, Mood, purpose};
 use crate::prediction::{Model, Outlook};
 use crate::universe::Universe;
 
@@ -85,8 +84,9 @@ impl Universe {
         let market = self.draw().at(MARKET);
         let market: Vec<f64> = days.iter().map(|day| DRIFT + MARKET_NOISE * noise(market, *day)).collect();
         let close = |company: &&'static Company| {
-            let own = self.draw().at(PRICE).of(company.ticker.as_str());
-            let mood = Mood::of(self.draw(), company);
+            let symbol = company.ticker.as_str();
+            let own = self.draw().at(PRICE).of(symbol);
+            let mood = Mood::of(self.draw(), symbol);
             let pull = self.pull_of_turns(company, &days);
             // From 10 to 190.
             let mut price = 100.0 + 90.0 * own.signed_fraction();

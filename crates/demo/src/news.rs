@@ -8,9 +8,8 @@ use bellwether_interface::Score;
 use chrono::{Datelike, NaiveDate};
 
 use crate::companies::Company;
-use crate::draw::{Draw, purpose};
+use crate::draw::{Draw, Mood, purpose};
 use crate::headline::headline;
-use crate::mood::Mood;
 use crate::revision::Revision;
 
 const NEWS: u64 = purpose("news");
@@ -87,7 +86,7 @@ impl Article {
     fn new(seed: Draw, company: &'static Company, date: NaiveDate, index: u32) -> Self {
         let of_company = seed.at(NEWS).at(TONE).of(company.ticker.as_str());
         let draw = of_company.on(date.num_days_from_ce()).at(index.into());
-        let tone = 0.55 * Mood::of(seed, company).on(date) + 0.45 * draw.at(TONE).signed_fraction();
+        let tone = 0.55 * Mood::of(seed, company.ticker.as_str()).on(date) + 0.45 * draw.at(TONE).signed_fraction();
         Self { company, date, index, draw, first: (10_000.0 * tone).round() as i32 }
     }
 

@@ -9,8 +9,7 @@ use bellwether_interface::{Endpoint, Period, Regime, Signal};
 use chrono::{Datelike, NaiveDate};
 
 use crate::companies::Company;
-use crate::draw::{Draw, purpose};
-use crate::mood::Mood;
+use crate::draw::{Draw, Mood, purpose};
 use crate::revision::Revision;
 
 const SERIES: u64 = purpose("series");
@@ -110,7 +109,7 @@ impl Prediction {
 impl PredictionSeries {
     pub(crate) fn new(seed: Draw, company: &Company, outlook: Outlook) -> Self {
         let Outlook { model, period, regime } = outlook;
-        let mood = Mood::of(seed, company);
+        let mood = Mood::of(seed, company.ticker.as_str());
         let origin = match model {
             Model::Current => seed.at(SERIES),
             Model::Legacy => seed.at(LEGACY),

@@ -91,42 +91,31 @@ impl<'u> UniverseRewrites<'u> {
     pub fn signals(&self) -> impl Iterator<Item = SignalRewrite> {
         let kinds = self.periods.iter().flat_map(|&period| self.regimes.iter().map(move |&regime| (period, regime)));
         let series = self.companies.iter().flat_map(move |&company| kinds.clone().map(move |kind| (company, kind)));
-        series.flat_map(|(company, kind)| self.signals_of(company, kind))
+        series.flat_map(move |(company, (period, regime))| {
+            let series = self.universe.series(company, Outlook { model: Model::Current, period, regime });
+            let dates = self.dates().iter().filter(move |date| self.is_between(series.revision(**date)));
+            dates.map(move |&date| SignalRewrite {
+                ticker: company.ticker.clone(),
+                period,
+                regime,
+                date,
+                before: series.get(date, self.earlier),
+                after: series.get(date, self.universe.today()),
+            })
+        })
     }
 
     /// The rewritten scores of articles, by ticker and then newest first.
     pub fn scores(&self) -> impl Iterator<Item = ScoreRewrite> {
-        self.companies.iter().flat_map(|&company| self.scores_of(company))
-    }
-
-    fn signals_of(
-        &self,
-        company: &'static Company,
-        (period, regime): (Period, Regime),
-    ) -> impl Iterator<Item = SignalRewrite> {
-        let (earlier, today) = (self.earlier, self.universe.today());
-        let series = self.universe.series(company, Outlook { model: Model::Current, period, regime });
-        let dates = self.dates().iter().copied();
-        dates.filter(move |&date| self.is_between(series.revision(date))).map(move |date| SignalRewrite {
-            ticker: company.ticker.clone(),
-            period,
-            regime,
-            date,
-            before: series.get(date, earlier),
-            after: series.get(date, today),
-        })
-    }
-
-    fn scores_of(&self, company: &'static Company) -> impl Iterator<Item = ScoreRewrite> {
-        let (earlier, today) = (self.earlier, self.universe.today());
         // The list of a later day starts no earlier, so the earlier list had every article up to its day.
-        let known = self.universe.articles(company).into_iter().filter(move |article| article.date <= earlier);
-        known.filter(|article| self.is_between(article.revision())).map(move |article| ScoreRewrite {
-            ticker: company.ticker.clone(),
+        let articles = self.companies.iter().flat_map(|company| self.universe.articles(company));
+        let known = articles.filter(|article| article.date <= self.earlier);
+        known.filter(|article| self.is_between(article.revision())).map(|article| ScoreRewrite {
+            ticker: article.company.ticker.clone(),
             date: article.date,
             link: article.link(),
-            before: article.score(earlier),
-            after: article.score(today),
+            before: article.score(self.earlier),
+            after: article.score(self.universe.today()),
         })
     }
 

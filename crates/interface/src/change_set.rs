@@ -71,17 +71,7 @@ impl ChangeSet {
 
     /// Its spelling on the command line.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Origin => "origin",
-            Self::G => "G",
-            Self::F => "F",
-            Self::E => "E",
-            Self::D => "D",
-            Self::C => "C",
-            Self::B => "B",
-            Self::A => "A",
-            Self::All => "all",
-        }
+        ["origin", "G", "F", "E", "D", "C", "B", "A", "all"][self as usize]
     }
 
     /// Whether the service offers an operation at this point.

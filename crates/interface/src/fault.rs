@@ -54,21 +54,14 @@ impl fmt::Display for Location {
 
 impl fmt::Display for ValidationProblem {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("`")?;
-        for (position, step) in self.loc.iter().enumerate() {
-            let dot = if position == 0 { "" } else { "." };
-            write!(formatter, "{dot}{step}")?;
-        }
-        write!(formatter, "`: {}", self.msg)
+        let steps: Vec<String> = self.loc.iter().map(ToString::to_string).collect();
+        write!(formatter, "`{}`: {}", steps.join("."), self.msg)
     }
 }
 
 impl fmt::Display for ValidationFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (position, problem) in self.detail.iter().enumerate() {
-            let separator = if position == 0 { "" } else { "; " };
-            write!(formatter, "{separator}{problem}")?;
-        }
-        Ok(())
+        let problems: Vec<String> = self.detail.iter().map(ToString::to_string).collect();
+        formatter.write_str(&problems.join("; "))
     }
 }

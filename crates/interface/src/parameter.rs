@@ -228,17 +228,9 @@ enumerated!(Period, "Period", Period::all(), |period| {
     if count == "1" { format!("1 {unit}.") } else { format!("{count} {unit}s.") }
 });
 enumerated!(Regime, "Regime", Regime::ALL, |regime| {
-    let meaning = match regime {
-        Regime::Bear => "Falling markets.",
-        Regime::Bull => "Rising markets.",
-        Regime::Neutral => "No assumption.",
-    };
-    meaning.to_owned()
+    ["Falling markets.", "Rising markets.", "No assumption."][regime as usize].to_owned()
 });
-enumerated!(Signal, "Signal", Signal::ALL, |signal| match signal {
-    Signal::Buy => "To buy.".to_owned(),
-    Signal::Sell => "To sell.".to_owned(),
-});
+enumerated!(Signal, "Signal", Signal::ALL, |signal| format!("To {signal}."));
 
 #[cfg(test)]
 mod tests {

@@ -11,17 +11,16 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use reqwest::StatusCode;
 use reqwest::header::{
-    CONTENT_ENCODING, ETAG, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LINK,
+    CONTENT_ENCODING, DATE, ETAG, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LINK,
 };
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use url::Url;
 
 use super::chunks::{self, Chunks, read_ready};
-use super::date_of;
-use super::failure::{BodyRefusal, Failure, ReadFault, words_in};
+use super::failure::{Failure, words_in};
 use super::gauge::Gauge;
-use super::unpack::{Corrupt, Masked, Packing, Unpacked};
+use super::unpack::{Masked, Unpacked};
 use crate::disk::digest::{Digest, hex};
 use crate::disk::file;
 use crate::disk::links;
@@ -40,6 +39,8 @@ const GROWTH_FREE: u64 = 8 << 20;
 const MAX_BEGINNING: usize = 4 << 10;
 /// How much of a malformed body is kept.
 const MAX_EVIDENCE: u64 = 64 << 20;
+/// The most pages of an answer.
+const MAX_PAGES: usize = 10_000;
 
 /// Details of a body that was read to its end.
 #[derive(Clone, Debug)]
@@ -67,11 +68,8 @@ impl BodySummary {
     }
 }
 
-/// The most pages of an answer.
-const MAX_PAGES: usize = 10_000;
-
-/// The body of a page on its way to the reader; none if the service did not give it.
-type Page = Option<(Chunks, Packing)>;
+/// The body of a page on its way to the reader, with its encoding; none if the service did not give it.
+type Page = Option<(Chunks, Vec<u8>)>;
 
 /// How to read a body.
 pub(super) struct BodyOptions<'a> {
@@ -87,16 +85,6 @@ pub(super) struct BodyOptions<'a> {
     pub(super) gauge: &'a Gauge,
 }
 
-/// What is known of a response from its headers and the attempts before it.
-#[derive(Clone, Debug)]
-struct Exchange {
-    status: u16,
-    attempts: u32,
-    clock: Clock,
-    total: Option<u64>,
-    condition: Option<(HeaderName, HeaderValue)>,
-}
-
 /// Passes the body of a response to a reader as it arrives, page by page: `follow` asks for another page.
 pub(super) async fn read_body<T, F>(
     mut response: reqwest::Response,
@@ -106,24 +94,44 @@ pub(super) async fn read_body<T, F>(
 ) -> Result<T, Failure>
 where
     T: Send + 'static,
-    F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
+    F: FnOnce(&mut Body) -> Result<T, Failure> + Send + 'static,
 {
     let BodyOptions { attempts, clock, key, evidence, stall, gauge } = options;
-    let packing = packing_of(&response)?;
     let total = response.headers().get("x-total-count").and_then(|total| total.to_str().ok()?.trim().parse().ok());
-    let condition = condition_of(&response, &key);
-    let exchange = Exchange { status: response.status().as_u16(), attempts, clock, total, condition };
+    let head = BodySummary {
+        status: response.status().as_u16(),
+        attempts,
+        bytes: 0,
+        digest: String::new(),
+        observed_at: clock.now(),
+        total,
+        condition: condition_of(&response, &key),
+    };
     let (pages, further) = mpsc::channel(1);
     let (mut sender, chunks) = chunks::channel();
+    let encoding = encoding_of(&response);
     let reader = spawn_blocking(move || {
-        let mut body = Body::new((chunks, packing), further, exchange, key, evidence.as_deref())?;
-        read(&mut body).map_err(|fault| {
+        let packed = Arc::clone(&chunks.taken);
+        let mut body = Body {
+            head,
+            clock,
+            inner: Masked::new(Unpacked::new(chunks, &encoding).map_err(Failure::from_io)?, &key),
+            further,
+            key,
+            packed_before: 0,
+            packed,
+            digest: Digest::default(),
+            counted: 0,
+            evidence: evidence.map(|path| file::create(&path)).transpose().map_err(Failure::Stop)?,
+            beginning: Vec::new(),
+        };
+        read(&mut body).map_err(|failure| {
             body.keep_the_rest();
-            match Failure::from(fault) {
-                Failure::Malformed { offset: 0, reason } => {
+            let failure = if let Failure::Broken(error) = failure { Failure::from_io(error) } else { failure };
+            match failure {
+                Failure::Malformed { offset: 0, mut reason } => {
                     let words = words_in(&body.beginning).filter(|_| body.beginning.starts_with(b"{"));
-                    let reason =
-                        words.map_or(reason.clone(), |words| format!("{reason}, and the service says: {words}"));
+                    reason.extend(words.map(|words| format!(", and the service says: {words}")));
                     Failure::Malformed { offset: 0, reason }
                 }
                 failure => failure,
@@ -135,20 +143,17 @@ where
             let next = next_page(&response).filter(|_| response.status() != StatusCode::NOT_MODIFIED);
             chunks::pump(response, stall, sender, gauge).await;
             let Some(next) = next else { return Ok(()) };
-            let page = async { follow(next?).await.and_then(|page| Ok((packing_of(&page)?, page))) };
-            let (packing, page) = match page.await {
-                Ok(page) => page,
-                Err(failure) => {
-                    // The reader must not take what it has for the whole.
-                    let _ = pages.send(None).await;
-                    return Err(failure);
-                }
-            };
-            let (of_page, chunks) = chunks::channel();
-            if pages.send(Some((chunks, packing))).await.is_err() {
+            let page = async { follow(next?).await }.await;
+            if page.is_err() {
+                // The reader must not take what it has for the whole.
+                let _ = pages.send(None).await;
+            }
+            response = page?;
+            let chunks;
+            (sender, chunks) = chunks::channel();
+            if pages.send(Some((chunks, encoding_of(&response)))).await.is_err() {
                 return Ok(());
             }
-            (response, sender) = (page, of_page);
         }
         let _ = pages.send(None).await;
         Err(Failure::Refused(format!("it has more than {MAX_PAGES} pages")))
@@ -157,9 +162,14 @@ where
     fed.and_then(|()| read.unwrap_or_else(|panic| Err(Failure::Stop(Error::worker(panic)))))
 }
 
-fn packing_of(response: &reqwest::Response) -> Result<Packing, Failure> {
-    let encoding = response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes());
-    Packing::from_encoding(encoding).ok_or_else(|| Failure::Refused("its content encoding is not supported".to_owned()))
+/// What time it was for the service when it answered.
+pub(super) fn date_of(response: &reqwest::Response) -> Option<DateTime<Utc>> {
+    let date = response.headers().get(DATE)?.to_str().ok()?;
+    DateTime::parse_from_rfc2822(date).ok().map(|date| date.to_utc())
+}
+
+fn encoding_of(response: &reqwest::Response) -> Vec<u8> {
+    response.headers().get(CONTENT_ENCODING).map(|value| value.as_bytes().to_vec()).unwrap_or_default()
 }
 
 /// The header that asks whether an answer is still this one: by its `ETag` or, without one, by when it last changed. None for
@@ -205,7 +215,9 @@ fn next_page(response: &reqwest::Response) -> Option<Result<Url, Failure>> {
 
 /// A body, for reading on a blocking thread.
 pub(crate) struct Body {
-    exchange: Exchange,
+    /// What is known from the headers and the attempts before.
+    head: BodySummary,
+    clock: Clock,
     inner: Masked<Unpacked>,
     further: mpsc::Receiver<Page>,
     key: ApiKey,
@@ -221,48 +233,24 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    fn new(
-        (chunks, packing): (Chunks, Packing),
-        further: mpsc::Receiver<Page>,
-        exchange: Exchange,
-        key: ApiKey,
-        evidence: Option<&Path>,
-    ) -> Result<Self, Failure> {
-        let packed = Arc::clone(&chunks.taken);
-        let unpacked = Unpacked::new(chunks, packing).map_err(Failure::Broken)?;
-        Ok(Self {
-            exchange,
-            inner: Masked::new(unpacked, &key),
-            further,
-            key,
-            packed_before: 0,
-            packed,
-            digest: Digest::default(),
-            counted: 0,
-            evidence: evidence.map(file::create).transpose().map_err(Failure::Stop)?,
-            beginning: Vec::new(),
-        })
-    }
-
     /// Goes on with the next page, once this one has been read to its end; returns whether there is one.
     pub(crate) fn next_page(&mut self) -> io::Result<bool> {
-        let (chunks, packing) = match self.further.blocking_recv() {
+        let (chunks, encoding) = match self.further.blocking_recv() {
             None => return Ok(false),
             Some(None) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the next page is missing")),
             Some(Some(page)) => page,
         };
         self.packed_before += self.packed.load(Ordering::Relaxed);
         self.packed = Arc::clone(&chunks.taken);
-        self.inner = Masked::new(Unpacked::new(chunks, packing)?, &self.key);
+        self.inner = Masked::new(Unpacked::new(chunks, &encoding)?, &self.key);
         self.counted = 0;
         Ok(true)
     }
 
     /// Details of the body, once it has been read to its end.
     pub(crate) fn summary(&self) -> BodySummary {
-        let Exchange { status, attempts, clock, total, condition } = self.exchange.clone();
         let (bytes, digest) = (self.digest.count(), hex(&self.digest.hash()));
-        BodySummary { status, attempts, bytes, digest, observed_at: clock.now(), total, condition }
+        BodySummary { bytes, digest, observed_at: self.clock.now(), ..self.head.clone() }
     }
 
     /// Reads on if the body is kept as evidence, up to the limit.
@@ -279,7 +267,13 @@ impl Body {
 impl BufRead for Body {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let before = self.digest.count();
-        let ready = self.inner.ready().map_err(|error| Corrupt::locate(error, before))?;
+        let ready = self.inner.ready().map_err(|mut error| {
+            // What does not decompress is located by what did.
+            if let Some(Failure::Malformed { offset, .. }) = error.get_mut().and_then(|inner| inner.downcast_mut()) {
+                *offset = before;
+            }
+            error
+        })?;
         if self.counted == 0 {
             self.digest.update(ready);
             let room = MAX_BEGINNING.saturating_sub(self.beginning.len());
@@ -289,7 +283,14 @@ impl BufRead for Body {
                 file.write_all(&ready[..ready.len().min(room)])?;
             }
             self.counted = ready.len();
-            check_bounds(self.digest.count(), self.packed_before + self.packed.load(Ordering::Relaxed))?;
+            let (bytes, packed) = (self.digest.count(), self.packed_before + self.packed.load(Ordering::Relaxed));
+            let refused = |reason: &str| Err(io::Error::other(Failure::Refused(reason.to_owned())));
+            if bytes > MAX_BYTES {
+                return refused("its body exceeds the size limit");
+            }
+            if bytes > GROWTH_FREE && bytes / MAX_GROWTH > packed {
+                return refused("its body expands too much when decompressed");
+            }
         }
         Ok(ready)
     }
@@ -306,23 +307,10 @@ impl Read for Body {
     }
 }
 
-/// Checks size and compression ratio.
-fn check_bounds(bytes: u64, packed: u64) -> io::Result<()> {
-    let reason = if bytes > MAX_BYTES {
-        "its body exceeds the size limit"
-    } else if bytes > GROWTH_FREE && bytes / MAX_GROWTH > packed {
-        "its body expands too much when decompressed"
-    } else {
-        return Ok(());
-    };
-    Err(io::Error::other(BodyRefusal(reason)))
-}
-
 /// A file for a body, removed on drop unless it is kept.
 #[derive(Debug)]
 pub(super) struct Evidence {
-    folder: PathBuf,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     is_kept: bool,
 }
 
@@ -330,12 +318,7 @@ impl Evidence {
     pub(super) fn begin(folder: &Path, clock: Clock) -> error::Result<Self> {
         links::refuse(folder)?;
         file::create_folders(folder)?;
-        let path = folder.join(format!("{}.body", unique_name(clock.now())));
-        Ok(Self { folder: folder.to_owned(), path, is_kept: false })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        &self.path
+        Ok(Self { path: folder.join(format!("{}.body", unique_name(clock.now()))), is_kept: false })
     }
 
     /// Keeps the file and returns its path.
@@ -350,7 +333,7 @@ impl Drop for Evidence {
         if !self.is_kept {
             // Best effort: the file is of no use. The folder is removed once it is empty.
             let _ = remove::file(&self.path);
-            let _ = remove::folder(&self.folder);
+            let _ = self.path.parent().map(remove::folder);
         }
     }
 }

@@ -32,73 +32,41 @@ pub(super) fn channel() -> (mpsc::Sender<ChunkGroup>, Chunks) {
 }
 
 /// Moves chunks from the network to the reader until the body ends or the reader stops. The service may be silent for `stall`.
+/// Only time spent waiting for the service counts: a slow reader is not its fault.
 pub(super) async fn pump(
-    response: reqwest::Response,
+    mut response: reqwest::Response,
     stall: Duration,
     sender: mpsc::Sender<ChunkGroup>,
     gauge: &Gauge,
 ) {
-    let mut body = TimedChunks { response, stall, waited: Duration::ZERO, received: 0 };
-    let mut is_over = false;
-    while !is_over {
-        let (mut handful, mut bytes) = (ChunkGroup::new(), 0);
-        let mut next = Some(body.next().await);
+    let (mut waited, mut received) = (Duration::ZERO, 0);
+    loop {
+        let (mut handful, mut bytes, mut is_over) = (ChunkGroup::new(), 0, false);
+        let begun = Instant::now();
+        let mut next = Some(response.chunk().await);
+        waited += begun.elapsed();
         while let Some(chunk) = next {
             match chunk {
                 Ok(Some(chunk)) => {
                     gauge.add_received(chunk.len());
                     bytes += chunk.len();
-                    handful.push(Ok(chunk));
+                    received += chunk.len() as u64;
+                    let pace = check_pace(received, waited, stall);
+                    is_over = pace.is_err();
+                    handful.push(pace.map(|()| chunk));
                 }
                 Ok(None) => is_over = true,
                 Err(error) => {
-                    handful.push(Err(error));
+                    let reason = innermost(&error.without_url());
+                    handful.push(Err(io::Error::new(io::ErrorKind::ConnectionAborted, reason)));
                     is_over = true;
                 }
             }
-            let is_enough = is_over || bytes >= HANDFUL;
-            next = if is_enough { None } else { body.ready() };
+            next = if is_over || bytes >= HANDFUL { None } else { response.chunk().now_or_never() };
         }
-        if sender.send(handful).await.is_err() {
+        if sender.send(handful).await.is_err() || is_over {
             return;
         }
-    }
-}
-
-/// The chunks of a body as they arrive, and how long they took: only time spent waiting for the service counts. A slow reader is
-/// not the service's fault.
-struct TimedChunks {
-    response: reqwest::Response,
-    /// How long the service may be silent.
-    stall: Duration,
-    waited: Duration,
-    received: u64,
-}
-
-impl TimedChunks {
-    /// Waits for the next chunk; `None` at the end.
-    async fn next(&mut self) -> io::Result<Option<Bytes>> {
-        let begun = Instant::now();
-        let chunk = self.response.chunk().await;
-        self.waited += begun.elapsed();
-        self.take_chunk(chunk)
-    }
-
-    /// The next chunk if it is available.
-    fn ready(&mut self) -> Option<io::Result<Option<Bytes>>> {
-        let chunk = self.response.chunk().now_or_never()?;
-        Some(self.take_chunk(chunk))
-    }
-
-    fn take_chunk(&mut self, chunk: reqwest::Result<Option<Bytes>>) -> io::Result<Option<Bytes>> {
-        let broken =
-            |error: reqwest::Error| io::Error::new(io::ErrorKind::ConnectionAborted, innermost(&error.without_url()));
-        let chunk = chunk.map_err(broken)?;
-        if let Some(chunk) = &chunk {
-            self.received += chunk.len() as u64;
-            check_pace(self.received, self.waited, self.stall)?;
-        }
-        Ok(chunk)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -9,10 +10,6 @@ use reqwest::header::{LOCATION, RETRY_AFTER};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::Refusal;
-use super::body::Evidence;
-use super::route::Route;
-use super::unpack::Corrupt;
 use crate::error::{Error, ErrorKind, Reason};
 use crate::interface::ValidationFault;
 use crate::key::ApiKey;
@@ -22,36 +19,20 @@ use crate::text::escape::escape;
 use crate::text::human::{count_of, took};
 use crate::time::skew::Skew;
 
-/// The most bytes read of an error response.
-const MAX_FAULT_BYTES: usize = 64 * 1024;
-/// The longest time to wait for it.
-const MAX_FAULT_TIME: Duration = Duration::from_secs(5);
-
-/// Why a reader stopped before the end of a body.
+/// A failed attempt. A reader of a body stops with one that is broken, malformed or its own.
 #[derive(Debug)]
-pub(crate) enum ReadFault {
-    /// The body was cut off.
+pub(crate) enum Failure {
+    /// No response.
+    Transport(reqwest::Error),
+    /// A response that was cut off.
     Broken(io::Error),
-    /// The body is not valid.
+    /// A response that is not valid.
     Malformed {
         /// Byte offset in the body.
         offset: u64,
         /// What is wrong.
         reason: String,
     },
-    /// The reader cannot continue, whatever the body contains.
-    Stop(Error),
-}
-
-/// A failed attempt.
-#[derive(Debug)]
-pub(super) enum Failure {
-    /// No response.
-    Transport(reqwest::Error),
-    /// A response that was cut off.
-    Broken(io::Error),
-    /// A response that is not valid.
-    Malformed { offset: u64, reason: String },
     /// A response with an error status.
     Status {
         status: u16,
@@ -72,31 +53,47 @@ pub(super) enum Failure {
     Stop(Error),
 }
 
-/// A reason to refuse a body, passed through a reader.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct BodyRefusal(pub(super) &'static str);
+/// Why a reader stopped before the end of a body.
+pub(crate) type ReadFault = Failure;
 
-impl From<ReadFault> for Failure {
-    fn from(fault: ReadFault) -> Self {
-        match fault {
-            ReadFault::Broken(error) => {
-                let inner = error.get_ref();
-                if let Some(refusal) = inner.and_then(|inner| inner.downcast_ref::<BodyRefusal>()) {
-                    return Self::Refused(refusal.to_string());
-                }
-                if let Some(Corrupt { reason, offset }) = inner.and_then(|inner| inner.downcast_ref::<Corrupt>()) {
-                    return Self::Malformed { offset: *offset, reason: reason.clone() };
-                }
-                Self::Broken(error)
-            }
-            ReadFault::Malformed { offset, reason } => Self::Malformed { offset, reason },
-            ReadFault::Stop(error) => Self::Stop(error),
-        }
+/// Whether a status says that there is no such operation, or no such data.
+pub(crate) fn is_absence(status: u16) -> bool {
+    matches!(status, 204 | 404 | 405 | 410 | 501)
+}
+
+/// How a service says that it has nothing for a request: that there is no such operation or no such data, that the request
+/// is wrong, or that it may not be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// The HTTP status.
+    pub status: u16,
+    /// The service's own words.
+    pub words: Option<String>,
+}
+
+impl Refusal {
+    /// Whether it says that there is no such thing; otherwise it is about who asks, or how.
+    pub(crate) fn is_absence(&self) -> bool {
+        is_absence(self.status)
     }
 }
 
+/// `status 403, it says: Not in your plan`.
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&status_in_words(self.status, self.words.as_deref()))
+    }
+}
+
+/// A failure passes through a reader as an I/O error.
+impl std::error::Error for Failure {}
+
 impl Failure {
+    /// A failure that came through a reader.
+    pub(super) fn from_io(error: io::Error) -> Self {
+        error.downcast().unwrap_or_else(Self::Broken)
+    }
+
     /// A transport failure, without its URL.
     pub(super) fn transport(error: reqwest::Error) -> Self {
         Self::Transport(error.without_url())
@@ -111,7 +108,8 @@ impl Failure {
             shorten(location.split('?').next().unwrap_or_default())
         });
         // A body that cannot be read completely is ignored; the status alone says enough.
-        let body = timeout(MAX_FAULT_TIME, body_of(response, key)).await.unwrap_or_default().unwrap_or_default();
+        let body =
+            timeout(Duration::from_secs(5), body_of(response, key)).await.unwrap_or_default().unwrap_or_default();
         let fault: Option<ValidationFault> = serde_json::from_slice(&body).ok();
         let words = if fault.is_some() { None } else { words_in(&body) };
         Self::Status { status, retry_after, fault, words, location }
@@ -143,13 +141,14 @@ impl Failure {
     /// The failure as a user-facing error.
     pub(super) fn into_error(
         self,
-        route: &Route,
+        host: &str,
+        proxy: Option<String>,
         request: &Request,
         attempts: u32,
-        evidence: Option<Evidence>,
+        evidence: Option<PathBuf>,
     ) -> Error {
-        let (host, request) = (&route.host, request.to_string());
-        let source: Reason = match route.proxy() {
+        let request = request.to_string();
+        let source: Reason = match proxy {
             Some(proxy) => format!("through the proxy `{proxy}`: {self}").into(),
             None => self.to_string().into(),
         };
@@ -160,50 +159,40 @@ impl Failure {
                 .with_source(source),
             Self::Transport(_) | Self::Broken(_) | Self::Status { status: 408 | 429 | 500..=599, .. } => {
                 let attempts = count_of(u64::from(attempts), "attempt", "attempts");
-                let hint = match &self {
-                    Self::Status { retry_after: Some(wait), .. } => {
-                        let wait = took(*wait);
-                        format!("it asks to wait {wait}: run the same command then to resume; what was fetched is kept")
-                    }
-                    _ => "run the same command later to resume; what was fetched is kept".to_owned(),
+                let (asks, when) = match &self {
+                    Self::Status { retry_after: Some(wait), .. } => (format!("it asks to wait {}: ", took(*wait)), "then"),
+                    _ => (String::new(), "later"),
                 };
+                let hint = format!("{asks}run the same command {when} to resume; what was fetched is kept");
                 Error::new(ErrorKind::Temporary, format!("{host} did not answer `{request}` in {attempts}"))
                     .with_hint(hint)
                     .with_source(source)
             }
             Self::Malformed { offset, reason } => {
                 let error = service(format!("cannot parse the answer to `{request}`: {reason} at byte {offset}"));
-                match evidence.map(Evidence::keep) {
-                    Some(path) => {
-                        error.with_hint(format!("the body is kept in `{}`: report it to the vendor", path.display()))
-                    }
-                    None => error,
-                }
+                let Some(evidence) = evidence else { return error };
+                error.with_hint(format!("the body is kept in `{}`: report it to the vendor", evidence.display()))
             }
             Self::Status { status: status @ (401 | 403), words, .. } => key_refused(host, &request, status, words),
+            Self::Status { status: 422, fault, .. } if is_of_key(fault.as_ref()) => key_refused(host, &request, 422, None),
             Self::Status { status: 422, fault: Some(fault), .. } => {
-                if is_of_key(Some(&fault)) {
-                    return key_refused(host, &request, 422, None);
-                }
                 Error::new(ErrorKind::Refused, format!("{host} says `{request}` is invalid: {fault}"))
             }
             Self::Status { status, words, location, .. } => {
                 let kind = if (400..500).contains(&status) { ErrorKind::Refused } else { ErrorKind::Service };
                 let error = Error::new(kind, format!("{host} answered `{request}` with status {status}"));
-                let error = with_words(error, words);
-                match status {
-                    206 => error.with_hint("it sent a part of the answer, which nobody asked for: tell the vendor"),
-                    304 => error.with_hint("it says that the answer is as before, which nobody asked: tell the vendor"),
-                    300..=399 => {
-                        let to = location.map(|location| format!(", `{location}`")).unwrap_or_default();
-                        error.with_hint(format!(
-                            "redirects to another address are not followed, since they could take the key elsewhere: set \
-                             `base_url` to the new address{to}"
-                        ))
-                    }
-                    404 => error.with_hint("the service may no longer offer this operation"),
-                    _ => error,
-                }
+                let to = location.map(|location| format!(", `{location}`")).unwrap_or_default();
+                let hint: &str = match status {
+                    206 => "it sent a part of the answer, which nobody asked for: tell the vendor",
+                    304 => "it says that the answer is as before, which nobody asked: tell the vendor",
+                    300..=399 => &format!(
+                        "redirects to another address are not followed, since they could take the key elsewhere: set \
+                         `base_url` to the new address{to}"
+                    ),
+                    404 => "the service may no longer offer this operation",
+                    _ => return with_words(error, words),
+                };
+                with_words(error, words).with_hint(hint)
             }
             Self::Skewed(skew) => {
                 Error::new(ErrorKind::Clock, format!("this machine's clock is {skew} that of {host}")).with_hint(
@@ -221,6 +210,12 @@ impl Failure {
 /// Whether a service finds fault with the key.
 fn is_of_key(fault: Option<&ValidationFault>) -> bool {
     fault.is_some_and(|fault| fault.detail.iter().any(|problem| problem.parameter() == Some("api_key")))
+}
+
+/// `status 403, it says: Not in your plan`.
+pub(super) fn status_in_words(status: u16, words: Option<&str>) -> String {
+    let said = words.map(|words| format!(", it says: {words}")).unwrap_or_default();
+    format!("status {status}{said}")
 }
 
 /// An error with the words of the vendor as its reason.
@@ -245,8 +240,7 @@ impl fmt::Display for Failure {
             Self::Transport(error) => formatter.write_str(&innermost(error)),
             Self::Broken(error) => write!(formatter, "the answer was cut short: {error}"),
             Self::Malformed { offset, reason } => write!(formatter, "{reason} at byte {offset}"),
-            Self::Status { status, words: None, .. } => write!(formatter, "status {status}"),
-            Self::Status { status, words: Some(words), .. } => write!(formatter, "status {status}, it says: {words}"),
+            Self::Status { status, words, .. } => formatter.write_str(&status_in_words(*status, words.as_deref())),
             Self::Refused(reason) => formatter.write_str(reason),
             Self::Skewed(skew) => write!(formatter, "this machine's clock is {skew} the service's"),
             Self::Stop(error) => error.fmt(formatter),
@@ -258,7 +252,7 @@ impl fmt::Display for Failure {
 async fn body_of(mut response: reqwest::Response, key: &ApiKey) -> Option<Vec<u8>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.ok()? {
-        if body.len() + chunk.len() > MAX_FAULT_BYTES {
+        if body.len() + chunk.len() > 64 << 10 {
             return None;
         }
         body.extend_from_slice(&chunk);

@@ -12,20 +12,19 @@ mod retry;
 mod route;
 mod unpack;
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AGE, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, AGE, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{StatusCode, redirect};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use url::Url;
 
 pub(crate) use body::{Body, BodySummary};
-pub(crate) use failure::ReadFault;
+pub(crate) use failure::{ReadFault, Refusal, is_absence};
 pub(crate) use gauge::Gauge;
 
 use crate::error::{Context, Error, ErrorKind, Hint, Result};
@@ -37,15 +36,10 @@ use crate::plan::{Asking, Request, RequestLimits};
 use crate::time::Clock;
 use crate::time::skew::Skew;
 
-use body::{BodyOptions, Evidence, read_body};
+use body::{BodyOptions, Evidence, date_of, read_body};
 use failure::Failure;
 use retry::{RateLimiter, RetrySchedule, RetryVerdict};
 use route::Route;
-
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// The most redirects of a request that are followed.
-const MAX_REDIRECTS: usize = 3;
 
 /// How long the head of an answer to a probe may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,11 +53,6 @@ pub(crate) struct Addresses {
     pub sentiment: Url,
     /// How they are asked.
     pub asking: Asking,
-}
-
-/// Whether a status says that there is no such operation, or no such data.
-pub(crate) fn is_absence(status: u16) -> bool {
-    matches!(status, 204 | 404 | 405 | 410 | 501)
 }
 
 /// The head of an answer.
@@ -84,12 +73,6 @@ pub(crate) enum ClockTrust {
     Confirmed,
     /// Only the service's clock can tell.
     Unconfirmed,
-}
-
-/// What time it was for the service when it answered.
-fn date_of(response: &reqwest::Response) -> Option<DateTime<Utc>> {
-    let date = response.headers().get(DATE)?.to_str().ok()?;
-    DateTime::parse_from_rfc2822(date).ok().map(|date| date.to_utc())
 }
 
 /// A header with the key.
@@ -128,37 +111,12 @@ pub(crate) enum Answered<T> {
     Failed(Error),
 }
 
-/// How a service says that it has nothing for a request: that there is no such operation or no such data, that the request
-/// is wrong, or that it may not be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    /// The HTTP status.
-    pub status: u16,
-    /// The service's own words.
-    pub words: Option<String>,
-}
-
-impl Refusal {
-    /// Whether it says that there is no such thing; otherwise it is about who asks, or how.
-    pub(crate) fn is_absence(&self) -> bool {
-        is_absence(self.status)
-    }
-}
-
-/// `status 403, it says: Not in your plan`.
-impl fmt::Display for Refusal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "status {}", self.status)?;
-        self.words.iter().try_for_each(|words| write!(formatter, ", it says: {words}"))
-    }
-}
-
 /// A client of one service.
 #[derive(Debug)]
 pub(crate) struct Client {
     http: reqwest::Client,
-    addresses: Addresses,
-    /// For signals and for sentiment.
+    asking: Asking,
+    /// For signals and for sentiment. Their paces are one if they share a host.
     routes: [Route; 2],
     key: ApiKey,
     /// The key as a header, if it is sent in one.
@@ -166,8 +124,6 @@ pub(crate) struct Client {
     clock: Clock,
     trust: ClockTrust,
     free: Semaphore,
-    /// One per host, since both addresses may share a host.
-    paces: BTreeMap<String, RateLimiter>,
     /// When the time ends that a whole run may spend on retries. Success never refills it.
     patience: Instant,
     stall: Duration,
@@ -184,40 +140,43 @@ impl Client {
         clock: Clock,
         evidence: PathBuf,
     ) -> Result<Self> {
+        let Addresses { signals, sentiment, asking } = addresses;
+        let pace = || Arc::new(RateLimiter::new(limits.per_second));
+        let signals = Route::to(&signals, pace())?;
+        let is_shared = signals.host == host_of(&sentiment);
+        let sentiment = Route::to(&sentiment, if is_shared { Arc::clone(&signals.pace) } else { pace() })?;
+        let routes = [signals, sentiment];
         let headers = HeaderMap::from_iter([
             (ACCEPT, HeaderValue::from_static("application/json")),
             (ACCEPT_ENCODING, HeaderValue::from_static("zstd, gzip, br")),
         ]);
-        let routes = [Route::to(&addresses.signals)?, Route::to(&addresses.sentiment)?];
         let client = tls::client()
             .no_proxy()
             .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
             .default_headers(headers)
             .redirect(redirect::Policy::none())
             .referer(false)
-            .connect_timeout(CONNECT_TIMEOUT)
+            .connect_timeout(Duration::from_secs(10))
             .read_timeout(limits.stall);
         let client = routes.iter().fold(client, |client, route| route.add_to(client));
-        let is_plain = [&addresses.signals, &addresses.sentiment].into_iter().all(|address| address.scheme() == "http");
         // Plain HTTP needs no certificates, and a system without any must not fail.
+        let is_plain = routes.iter().all(|route| route.address.scheme() == "http");
         let client = if is_plain { client.tls_certs_only([]) } else { client };
         let http = client
             .build()
             .map_err(reqwest::Error::without_url)
             .context(ErrorKind::Service, || "cannot set up the HTTP client".to_owned())
             .hint("https needs CA certificates: install `ca-certificates`, or provide them with `SSL_CERT_FILE`")?;
-        let key_header = addresses.asking.key_header.as_deref().map(|name| header_of(name, &key)).transpose()?;
-        let paces = routes.iter().map(|route| (route.host.clone(), RateLimiter::new(limits.per_second))).collect();
+        let key_header = asking.key_header.as_deref().map(|name| header_of(name, &key)).transpose()?;
         Ok(Self {
             http,
-            addresses,
+            asking,
             routes,
             key,
             key_header,
             clock,
             trust: ClockTrust::Confirmed,
             free: Semaphore::new(limits.connections),
-            paces,
             patience: Instant::now() + limits.patience,
             stall: limits.stall,
             evidence,
@@ -238,9 +197,9 @@ impl Client {
 
     /// Sends a request once, and looks at the head of the answer only.
     pub(crate) async fn probe(&self, request: &Request) -> Result<ResponseHead> {
-        let route = self.route(request);
-        self.paces[&route.host].wait().await;
-        let failed = |failure: Failure| failure.into_error(route, request, 1, None);
+        let route = self.route(request.endpoint.base());
+        route.pace.wait().await;
+        let failed = |failure: Failure| failure.into_error(&route.host, route.proxy(), request, 1, None);
         let answer = self.send(request, None, Some(PROBE_TIMEOUT)).await;
         let response = answer.map_err(|error| failed(Failure::transport(error)))?;
         let date = date_of(&response);
@@ -297,16 +256,35 @@ impl Client {
         F: Fn(&mut Body) -> Result<T, ReadFault> + Clone + Send + 'static,
     {
         let _permit = self.free.acquire().await.expect("the semaphore is never closed");
-        let route = self.route(request);
+        let route = self.route(request.endpoint.base());
         let mut schedule = RetrySchedule::default();
         let mut malformed_before = false;
         loop {
-            self.paces[&route.host].wait().await;
+            route.pace.wait().await;
             let evidence = malformed_before.then(|| Evidence::begin(&self.evidence, self.clock)).transpose()?;
-            let attempts = schedule.attempts + 1;
-            let failure = match self.attempt((request, condition), attempts, read.clone(), evidence.as_ref()).await {
+            let attempt = async {
+                let asked = self.clock.now();
+                let response = self.send(request, condition, None).await.map_err(Failure::transport)?;
+                self.check_clock(&response, asked)?;
+                let status = response.status();
+                let is_as_before = status == StatusCode::NOT_MODIFIED && condition.is_some();
+                let is_part = matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::NO_CONTENT);
+                if !is_as_before && (!status.is_success() || is_part) {
+                    return Err(Failure::from_response(response, self.clock.now(), &self.key).await);
+                }
+                let options = BodyOptions {
+                    attempts: schedule.attempts + 1,
+                    clock: self.clock,
+                    key: self.key.clone(),
+                    evidence: evidence.as_ref().map(|evidence| evidence.path.clone()),
+                    stall: self.stall,
+                    gauge: &self.gauge,
+                };
+                read_body(response, read.clone(), options, async |page| self.page(request, page).await).await
+            };
+            let failure = match attempt.await {
                 Ok(value) => {
-                    self.paces[&route.host].recover();
+                    route.pace.recover();
                     return Ok(Answered::Taken(value));
                 }
                 Err(failure) => match failure.refusal() {
@@ -314,52 +292,26 @@ impl Client {
                     None => failure,
                 },
             };
+            if matches!(failure, Failure::Status { status: 429, .. }) {
+                route.pace.slow_down();
+            }
             let verdict = retry::verdict(&failure, malformed_before);
             malformed_before |= matches!(failure, Failure::Malformed { .. });
             let wait = match verdict {
                 RetryVerdict::GiveUp => None,
                 RetryVerdict::AskAgain => schedule.next(self.patience),
                 RetryVerdict::WaitOut { hint } => schedule.next_while_patient(hint, self.patience),
-                RetryVerdict::SlowDown { hint } => {
-                    self.paces[&route.host].slow_down();
-                    schedule.next_while_patient(hint, self.patience)
-                }
             };
             let Some(wait) = wait else {
                 let is_of_one = failure.is_of_one_request();
-                let error = failure.into_error(route, request, schedule.attempts, evidence);
+                let evidence = evidence.filter(|_| matches!(failure, Failure::Malformed { .. })).map(Evidence::keep);
+                let error = failure.into_error(&route.host, route.proxy(), request, schedule.attempts, evidence);
                 return if is_of_one { Ok(Answered::Failed(error)) } else { Err(error) };
             };
             self.gauge.waits(&failure.to_string());
             tokio::time::sleep(wait).await;
             self.gauge.goes_on();
         }
-    }
-
-    async fn attempt<T, F>(
-        &self,
-        (request, condition): (&Request, Option<&(HeaderName, HeaderValue)>),
-        attempts: u32,
-        read: F,
-        evidence: Option<&Evidence>,
-    ) -> Result<T, Failure>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut Body) -> Result<T, ReadFault> + Send + 'static,
-    {
-        let asked = self.clock.now();
-        let response = self.send(request, condition, None).await.map_err(Failure::transport)?;
-        self.check_clock(&response, asked)?;
-        let status = response.status();
-        let is_as_before = status == StatusCode::NOT_MODIFIED && condition.is_some();
-        let is_whole = status.is_success() && !matches!(status, StatusCode::PARTIAL_CONTENT | StatusCode::NO_CONTENT);
-        if !is_whole && !is_as_before {
-            return Err(Failure::from_response(response, self.clock.now(), &self.key).await);
-        }
-        let evidence = evidence.map(|evidence| evidence.path().to_owned());
-        let (key, clock) = (self.key.clone(), self.clock);
-        let options = BodyOptions { attempts, clock, key, evidence, stall: self.stall, gauge: &self.gauge };
-        read_body(response, read, options, async |page| self.page(request, page).await).await
     }
 
     /// Asks for a further page of an answer.
@@ -374,7 +326,7 @@ impl Client {
         if !missing.is_empty() {
             page.query_pairs_mut().extend_pairs(missing);
         }
-        self.paces[&self.route(request).host].wait().await;
+        self.route(request.endpoint.base()).pace.wait().await;
         let asked = self.clock.now();
         let response = self.ask(page, None, None).send().await.map_err(Failure::transport)?;
         self.check_clock(&response, asked)?;
@@ -389,7 +341,7 @@ impl Client {
     fn check_clock(&self, response: &reqwest::Response, asked: DateTime<Utc>) -> Result<(), Failure> {
         let is_checked = self.trust == ClockTrust::Unconfirmed
             && matches!(self.clock, Clock::System)
-            && !self.addresses.asking.trusts_own_clock;
+            && !self.asking.trusts_own_clock;
         let Some(date) = date_of(response).filter(|_| is_checked && !response.headers().contains_key(AGE)) else {
             return Ok(());
         };
@@ -407,14 +359,15 @@ impl Client {
     ) -> reqwest::Result<reqwest::Response> {
         let first = self.url(request);
         let mut url = first.clone();
-        for _ in 0..MAX_REDIRECTS {
+        // The most redirects that are followed.
+        let mut left = 3;
+        loop {
             let response = self.ask(url.clone(), condition, limit).send().await?;
-            match redirect_target(&first, &url, &response) {
-                Some(next) => url = next,
+            match redirect_target(&first, &url, &response).filter(|_| left > 0) {
+                Some(next) => (url, left) = (next, left - 1),
                 None => return Ok(response),
             }
         }
-        self.ask(url, condition, limit).send().await
     }
 
     fn ask(
@@ -434,7 +387,7 @@ impl Client {
     fn url(&self, request: &Request) -> Url {
         let mut url = self.url_without_key(request);
         if self.key_header.is_none() {
-            let parameter = self.addresses.asking.key_parameter.as_deref().unwrap_or("api_key");
+            let parameter = self.asking.key_parameter.as_deref().unwrap_or("api_key");
             url.query_pairs_mut().append_pair(parameter, self.key.expose());
         }
         url
@@ -443,17 +396,17 @@ impl Client {
     /// The URL of a request without the key.
     pub(crate) fn url_without_key(&self, request: &Request) -> Url {
         let mut url = self.below(request.endpoint.base(), &self.path(request));
-        url.query_pairs_mut().extend_pairs(request.query()).extend_pairs(&self.addresses.asking.query);
+        url.query_pairs_mut().extend_pairs(request.query()).extend_pairs(&self.asking.query);
         url
     }
 
     /// The escaped path of a request below its base address, as the definition has it.
     fn path(&self, request: &Request) -> String {
         let renamed = request.ticker.as_ref().filter(|_| request.endpoint.base() == Base::Sentiment);
-        let renamed = renamed.and_then(|ticker| self.addresses.asking.news_tickers.get(ticker)).cloned();
+        let renamed = renamed.and_then(|ticker| self.asking.news_tickers.get(ticker)).cloned();
         let renamed = renamed.map(|ticker| Request { ticker: Some(ticker), ..request.clone() });
         let request = renamed.as_ref().unwrap_or(request);
-        let Some(path) = self.addresses.asking.paths.get(&request.endpoint) else { return request.path() };
+        let Some(path) = self.asking.paths.get(&request.endpoint) else { return request.path() };
         match request.path().rsplit_once('/') {
             Some((_, ticker)) if request.ticker.is_some() && path.contains("{ticker}") => {
                 path.replace("{ticker}", ticker)
@@ -465,17 +418,13 @@ impl Client {
 
     /// The error for a request that the service refused.
     pub(crate) fn refused(&self, request: &Request, refusal: &Refusal) -> Error {
-        let (host, Refusal { status, words }) = (&self.route(request).host, refusal.clone());
-        if status == 403 {
-            return failure::key_refused(host, &request.to_string(), status, words);
-        }
-        match words {
-            Some(words) if status == 422 => {
-                Error::new(ErrorKind::Refused, format!("{host} says `{request}` is invalid: {words}"))
-            }
-            words => {
-                let error = Error::new(ErrorKind::Refused, format!("{host} refuses `{request}` with status {status}"));
-                failure::with_words(error, words)
+        let (host, Refusal { status, words }) = (&self.route(request.endpoint.base()).host, refusal.clone());
+        let refused = |what: String| Error::new(ErrorKind::Refused, what);
+        match (status, words) {
+            (403, words) => failure::key_refused(host, &request.to_string(), status, words),
+            (422, Some(words)) => refused(format!("{host} says `{request}` is invalid: {words}")),
+            (_, words) => {
+                failure::with_words(refused(format!("{host} refuses `{request}` with status {status}")), words)
             }
         }
     }
@@ -483,30 +432,22 @@ impl Client {
     /// The URL of an operation without query and key, for messages.
     pub(crate) fn address(&self, endpoint: Endpoint) -> String {
         let url = self.below(endpoint.base(), "");
-        let path = self.addresses.asking.paths.get(&endpoint).map_or(endpoint.path(), String::as_str);
+        let path = self.asking.paths.get(&endpoint).map_or(endpoint.path(), String::as_str);
         format!("{}://{}{}{path}", url.scheme(), host_of(&url), url.path())
     }
 
     fn below(&self, base: Base, path: &str) -> Url {
-        let base = match base {
-            Base::Signals => &self.addresses.signals,
-            Base::Sentiment => &self.addresses.sentiment,
-        };
-        let mut url = base.clone();
+        let mut url = self.route(base).address.clone();
         url.set_path(&format!("{}/{path}", url.path().trim_end_matches('/')));
         url
     }
 
     /// The proxy to an address, without credentials; `None` if it is reached directly.
     pub(crate) fn proxy(&self, base: Base) -> Option<String> {
-        self.route_to(base).proxy()
+        self.route(base).proxy()
     }
 
-    fn route(&self, request: &Request) -> &Route {
-        self.route_to(request.endpoint.base())
-    }
-
-    fn route_to(&self, base: Base) -> &Route {
+    fn route(&self, base: Base) -> &Route {
         let [signals, sentiment] = &self.routes;
         match base {
             Base::Signals => signals,

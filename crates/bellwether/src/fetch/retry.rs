@@ -58,13 +58,8 @@ pub(super) enum RetryVerdict {
     GiveUp,
     /// The failure may be temporary.
     AskAgain,
-    /// The service says that it cannot answer now.
+    /// The service says that it cannot answer now, or is asked too often.
     WaitOut {
-        /// How long the service asks to wait.
-        hint: Option<Duration>,
-    },
-    /// The service is asked too often.
-    SlowDown {
         /// How long the service asks to wait.
         hint: Option<Duration>,
     },
@@ -79,8 +74,9 @@ pub(super) fn verdict(failure: &Failure, malformed_before: bool) -> RetryVerdict
         Failure::Transport(_) | Failure::Broken(_) => RetryVerdict::AskAgain,
         Failure::Malformed { .. } if malformed_before => RetryVerdict::GiveUp,
         Failure::Malformed { .. } => RetryVerdict::AskAgain,
-        Failure::Status { status: 429, retry_after, .. } => RetryVerdict::SlowDown { hint: *retry_after },
-        Failure::Status { status: 408 | 500..=599, retry_after, .. } => RetryVerdict::WaitOut { hint: *retry_after },
+        Failure::Status { status: 408 | 429 | 500..=599, retry_after, .. } => {
+            RetryVerdict::WaitOut { hint: *retry_after }
+        }
         Failure::Status { .. } | Failure::Refused(_) | Failure::Skewed(_) | Failure::Stop(_) => RetryVerdict::GiveUp,
     }
 }
@@ -202,7 +198,7 @@ mod tests {
             assert_eq!(judged(status, second), RetryVerdict::GiveUp, "{status}");
         }
         assert_eq!(judged(503, second), RetryVerdict::WaitOut { hint: second });
-        assert_eq!(judged(429, second), RetryVerdict::SlowDown { hint: second });
+        assert_eq!(judged(429, second), RetryVerdict::WaitOut { hint: second });
     }
 
     #[test]

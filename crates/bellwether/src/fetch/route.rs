@@ -3,36 +3,40 @@
 //! `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` (or lower-case) work as in curl. A service on this machine is always
 //! reached directly, and a proxy only ever sees TLS: plain HTTP would show it the key.
 
+use std::sync::Arc;
+
 use http::Uri;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use reqwest::{ClientBuilder, Proxy};
 use url::Url;
 
+use super::retry::RateLimiter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::address::{host_of, is_loopback};
 use crate::net::proxies;
 
 /// The route to a base address.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Route {
+    pub(super) address: Url,
     /// Host and port of the service.
     pub(super) host: String,
     proxy: Option<Intercept>,
+    /// Requests per second.
+    pub(super) pace: Arc<RateLimiter>,
 }
 
 impl Route {
     /// The route to an address in this environment.
-    pub(super) fn to(address: &Url) -> Result<Self> {
-        if is_loopback(address) {
-            return Ok(Self { host: host_of(address), proxy: None });
-        }
-        Self::by(&proxies::of_environment()?, address)
+    pub(super) fn to(address: &Url, pace: Arc<RateLimiter>) -> Result<Self> {
+        let is_direct = is_loopback(address);
+        let proxies = if is_direct { Matcher::builder().build() } else { proxies::of_environment()? };
+        Self::by(&proxies, address, pace)
     }
 
-    fn by(proxies: &Matcher, address: &Url) -> Result<Self> {
-        let host = host_of(address);
+    fn by(proxies: &Matcher, address: &Url, pace: Arc<RateLimiter>) -> Result<Self> {
         let proxy = address.as_str().parse::<Uri>().ok().and_then(|uri| proxies.intercept(&uri));
-        let route = Self { host, proxy };
+        let route = Self { address: address.clone(), host: host_of(address), proxy, pace };
         let Some((proxy, name)) = route.proxy.as_ref().zip(route.proxy()) else { return Ok(route) };
         let reason = match (proxy.uri().scheme_str(), address.scheme()) {
             (Some("http" | "https"), "https") => return Ok(route),
@@ -48,10 +52,7 @@ impl Route {
     pub(super) fn proxy(&self) -> Option<String> {
         let uri = self.proxy.as_ref()?.uri();
         let host = uri.host().unwrap_or("?");
-        Some(match uri.port_u16() {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        })
+        Some(uri.port_u16().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
     }
 
     /// Configures a client to use this route.
@@ -69,15 +70,17 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use std::error::Error as _;
+    use std::sync::Arc;
 
     use hyper_util::client::proxy::matcher::Matcher;
     use url::Url;
 
-    use super::Route;
+    use super::{RateLimiter, Route};
 
     fn route(proxy: &str, no: &str, address: &str) -> Result<Option<String>, String> {
         let proxies = Matcher::builder().all(proxy).no(no).build();
-        let route = Route::by(&proxies, &Url::parse(address).expect("an address"));
+        let pace = Arc::new(RateLimiter::new(None));
+        let route = Route::by(&proxies, &Url::parse(address).expect("an address"), pace);
         route.map(|route| route.proxy()).map_err(|error| format!("{error}: {}", error.source().expect("a reason")))
     }
 

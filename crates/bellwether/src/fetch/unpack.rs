@@ -12,67 +12,12 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::sync::Arc;
 
 use super::chunks::read_ready;
+use super::failure::Failure;
 use crate::key::ApiKey;
 use crate::key::echo::Echo;
 
 /// Bytes to decompress, or to search for the key, at once.
 const PORTION: usize = 1 << 17;
-
-/// The compression of a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Packing {
-    None,
-    Gzip,
-    /// A stream of zlib.
-    Deflate,
-    Brotli,
-    Zstd,
-}
-
-impl Packing {
-    /// The compression that a `Content-Encoding` names; `None` if it is not one that we accept.
-    pub(super) fn from_encoding(encoding: Option<&[u8]>) -> Option<Self> {
-        let encoding = encoding.map(<[u8]>::to_ascii_lowercase);
-        Some(match encoding.as_deref() {
-            None | Some(b"" | b"identity") => Self::None,
-            Some(b"gzip" | b"x-gzip") => Self::Gzip,
-            Some(b"deflate") => Self::Deflate,
-            Some(b"br") => Self::Brotli,
-            Some(b"zstd") => Self::Zstd,
-            Some(_) => return None,
-        })
-    }
-}
-
-/// A body that does not decompress: the same on every attempt, unlike a broken connection.
-#[derive(Debug, thiserror::Error)]
-#[error("{reason}")]
-pub(super) struct Corrupt {
-    pub(super) reason: String,
-    /// Number of bytes decompressed before the error.
-    pub(super) offset: u64,
-}
-
-impl Corrupt {
-    /// The same error with the number of bytes decompressed before it.
-    pub(super) fn locate(mut error: io::Error, offset: u64) -> io::Error {
-        if let Some(corrupt) = error.get_mut().and_then(|inner| inner.downcast_mut::<Self>()) {
-            corrupt.offset = offset;
-        }
-        error
-    }
-
-    fn explain(packing: &'static str, error: io::Error) -> io::Error {
-        match error.kind() {
-            // A body that ends too soon may be complete on the next attempt.
-            ErrorKind::UnexpectedEof | ErrorKind::Interrupted | ErrorKind::ConnectionAborted => error,
-            _ => {
-                let reason = format!("the {packing} stream is corrupt or followed by other bytes");
-                io::Error::new(ErrorKind::InvalidData, Self { reason, offset: 0 })
-            }
-        }
-    }
-}
 
 /// The decompressed bytes of a body.
 pub(super) struct Unpacked {
@@ -82,16 +27,18 @@ pub(super) struct Unpacked {
 }
 
 impl Unpacked {
-    pub(super) fn new(body: impl BufRead + Send + 'static, packing: Packing) -> io::Result<Self> {
+    /// A body with a `Content-Encoding`; refused if that is not one that we accept.
+    pub(super) fn new(body: impl BufRead + Send + 'static, encoding: &[u8]) -> io::Result<Self> {
         fn buffer(decoder: impl Read + Send + 'static) -> Box<dyn BufRead + Send> {
             Box::new(BufReader::with_capacity(PORTION, decoder))
         }
-        let (inner, packing) = match packing {
-            Packing::None => (Box::new(body) as Box<dyn BufRead + Send>, None),
-            Packing::Gzip => (buffer(flate2::bufread::MultiGzDecoder::new(body)), Some("gzip")),
-            Packing::Deflate => (buffer(Whole(flate2::bufread::ZlibDecoder::new(body))), Some("zlib")),
-            Packing::Brotli => (buffer(Brotli(brotli_decompressor::Decompressor::new(body, 1 << 16))), Some("Brotli")),
-            Packing::Zstd => (buffer(zstd::Decoder::with_buffer(body)?), Some("zstd")),
+        let (inner, packing) = match &*encoding.to_ascii_lowercase() {
+            b"" | b"identity" => (Box::new(body) as Box<dyn BufRead + Send>, None),
+            b"gzip" | b"x-gzip" => (buffer(flate2::bufread::MultiGzDecoder::new(body)), Some("gzip")),
+            b"deflate" => (buffer(Whole(flate2::bufread::ZlibDecoder::new(body))), Some("zlib")),
+            b"br" => (buffer(Brotli(brotli_decompressor::Decompressor::new(body, 1 << 16))), Some("Brotli")),
+            b"zstd" => (buffer(zstd::Decoder::with_buffer(body)?), Some("zstd")),
+            _ => return Err(io::Error::other(Failure::Refused("its content encoding is not supported".to_owned()))),
         };
         Ok(Self { inner, packing })
     }
@@ -100,9 +47,13 @@ impl Unpacked {
 impl BufRead for Unpacked {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         let packing = self.packing;
-        self.inner.fill_buf().map_err(|error| match packing {
-            Some(packing) => Corrupt::explain(packing, error),
-            None => error,
+        self.inner.fill_buf().map_err(|error| match (packing, error.kind()) {
+            // A body that ends too soon may be complete on the next attempt; one that does not decompress is the same then.
+            (None, _) | (_, ErrorKind::UnexpectedEof | ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => error,
+            (Some(packing), _) => {
+                let reason = format!("the {packing} stream is corrupt or followed by other bytes");
+                io::Error::new(ErrorKind::InvalidData, Failure::Malformed { offset: 0, reason })
+            }
         })
     }
 
@@ -195,58 +146,65 @@ impl<R: BufRead> Masked<R> {
 mod tests {
     use std::io::{BufReader, ErrorKind, Read, Write};
 
-    use super::{Corrupt, Masked, Packing, Unpacked};
+    use super::{Failure, Masked, Unpacked};
     use crate::key::ApiKey;
 
     const TEXT: &[u8] = b"{\"AAPL\": {\"ticker\": \"AAPL\"}}";
 
-    fn pack(packing: Packing) -> Vec<u8> {
-        match packing {
-            Packing::None => TEXT.to_vec(),
-            Packing::Gzip => {
+    /// The text in an encoding.
+    fn pack(encoding: &str) -> Vec<u8> {
+        match encoding {
+            "gzip" => {
                 let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
                 encoder.write_all(TEXT).expect("memory takes any bytes");
                 encoder.finish().expect("memory takes any bytes")
             }
-            Packing::Deflate => {
+            "deflate" => {
                 let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
                 encoder.write_all(TEXT).expect("memory takes any bytes");
                 encoder.finish().expect("memory takes any bytes")
             }
             // A window of 2^16, one stored block and an empty last one.
-            Packing::Brotli => {
+            "br" => {
                 let head = ((TEXT.len() as u32 - 1) << 4) | (1 << 20);
                 [&head.to_le_bytes()[..3], TEXT, &[3]].concat()
             }
-            Packing::Zstd => zstd::encode_all(TEXT, 3).expect("memory takes any bytes"),
+            _ => zstd::encode_all(TEXT, 3).expect("memory takes any bytes"),
         }
     }
 
     /// A body that arrives `portion` bytes at a time, decompressed.
-    fn unpack(packing: Packing, body: &[u8], portion: usize) -> std::io::Result<Vec<u8>> {
+    fn unpack(encoding: &str, body: &[u8], portion: usize) -> std::io::Result<Vec<u8>> {
         let mut read = Vec::new();
         let body = std::io::Cursor::new(body.to_vec());
-        Unpacked::new(BufReader::with_capacity(portion, body), packing)?.read_to_end(&mut read).map(|_| read)
+        let body = BufReader::with_capacity(portion, body);
+        Unpacked::new(body, encoding.as_bytes())?.read_to_end(&mut read).map(|_| read)
+    }
+
+    fn is_corrupt(error: &std::io::Error) -> bool {
+        let failure = error.get_ref().and_then(|inner| inner.downcast_ref());
+        matches!(failure, Some(Failure::Malformed { .. }))
     }
 
     #[test]
     fn one_compressed_stream_is_unpacked_across_any_chunks_and_nothing_may_follow() {
-        for packing in [Packing::Gzip, Packing::Deflate, Packing::Brotli, Packing::Zstd] {
-            let body = pack(packing);
+        for encoding in ["gzip", "deflate", "br", "zstd"] {
+            let body = pack(encoding);
             for portion in [1, 2, 7, body.len(), body.len() + 3, 1 << 16] {
-                assert_eq!(unpack(packing, &body, portion).expect("a whole stream"), TEXT, "{packing:?}");
+                assert_eq!(unpack(encoding, &body, portion).expect("a whole stream"), TEXT, "{encoding}");
                 for garbage in [&b"\0"[..], b"}", b"garbage that is longer than any header", TEXT] {
-                    let error = unpack(packing, &[&body, garbage].concat(), portion).expect_err("it is followed");
-                    let is_corrupt = error.get_ref().is_some_and(|inner| inner.is::<Corrupt>());
+                    let error = unpack(encoding, &[&body, garbage].concat(), portion).expect_err("it is followed");
                     // One byte may begin another member or frame, the rest of which is missing.
                     let may_begin = error.kind() == ErrorKind::UnexpectedEof && garbage.len() == 1;
-                    assert!(is_corrupt || may_begin, "{packing:?}, {portion} at a time: {error:?}");
+                    assert!(is_corrupt(&error) || may_begin, "{encoding}, {portion} at a time: {error:?}");
                 }
-                let cut = unpack(packing, &body[..body.len() - 1], portion).expect_err("it ends too soon");
-                let is_corrupt = cut.get_ref().is_some_and(|inner| inner.is::<Corrupt>());
-                assert!(!is_corrupt || packing == Packing::Brotli, "{packing:?}: {cut:?}");
+                let cut = unpack(encoding, &body[..body.len() - 1], portion).expect_err("it ends too soon");
+                assert!(!is_corrupt(&cut) || encoding == "br", "{encoding}: {cut:?}");
             }
         }
+        assert_eq!(unpack("", TEXT, 7).expect("a whole stream"), TEXT);
+        let unknown = unpack("compress", TEXT, 7).expect_err("it is not supported");
+        assert!(matches!(Failure::from_io(unknown), Failure::Refused(_)));
     }
 
     /// A text that arrives `step` bytes at a time, masked.

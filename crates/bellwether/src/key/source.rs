@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::key::ApiKey;
 use crate::process::child::{OutputFault, OutputLimits, output};
 
@@ -52,13 +52,6 @@ pub enum KeySource {
     Given(ApiKey),
 }
 
-/// Why a source has no key, and what to do about it.
-#[derive(Debug, PartialEq, Eq)]
-struct SourceFault {
-    reason: String,
-    hint: &'static str,
-}
-
 impl KeySource {
     /// Reads the key for a host. `is_stopped` is polled while a command runs.
     ///
@@ -68,25 +61,27 @@ impl KeySource {
     pub fn read(&self, host: &str, is_stopped: &dyn Fn() -> bool) -> Result<ApiKey> {
         let text = match self {
             Self::Environment { root } => match (variable(VARIABLE), variable(FILE_VARIABLE)) {
-                (Some(text), _) => text.into_string().map_err(|_| self.failure(SourceFault::not_text()))?,
+                (Some(text), _) => text.into_encoded_bytes(),
                 (None, Some(path)) => return Self::File(root.join(path)).read(host, is_stopped),
-                (None, None) => String::new(),
+                (None, None) => Vec::new(),
             },
-            Self::File(path) => read_file(path).map_err(|fault| self.failure(fault))?,
+            Self::File(path) => self.read_file(path)?,
             Self::Command { words, root } => {
-                let text = run(words, root, PATIENCE, is_stopped).map_err(|fault| self.failure(fault))?;
-                text.ok_or_else(Error::interruption)?
+                self.run(words, root, PATIENCE, is_stopped)?.ok_or_else(Error::interruption)?
             }
             Self::Given(key) => return Ok(key.clone()),
         };
         if text.len() > MAX_BYTES {
-            return Err(self.failure(SourceFault::too_long()));
+            return Err(self.too_long());
         }
+        // The conversion error contains the bytes, so it is dropped.
+        let text =
+            String::from_utf8(text).map_err(|_| self.failure("it is not UTF-8 text", "save the key as plain text"))?;
         ApiKey::new(&text).ok_or_else(|| match self {
             Self::Environment { .. } => Error::new(ErrorKind::Service, format!("no API key for {host}")).with_hint(
                 "set `BELLWETHER_API_KEY` or `BELLWETHER_API_KEY_FILE`, or `api_key_file` or `api_key_command` in `[source]`",
             ),
-            _ => self.failure(SourceFault::new("it is empty", FIRST_LINE)),
+            _ => self.failure("it is empty", FIRST_LINE),
         })
     }
 
@@ -103,17 +98,12 @@ impl KeySource {
 
     /// Where the key comes from in this environment, in words.
     pub fn in_use(&self) -> String {
-        match (self, self.file_of_environment()) {
-            (_, Some(path)) => format!("`{}`, which `{FILE_VARIABLE}` names", path.display()),
-            (other, None) => other.to_string(),
+        match (self, variable(FILE_VARIABLE).filter(|_| variable(VARIABLE).is_none())) {
+            (Self::Environment { root }, Some(path)) => {
+                format!("`{}`, which `{FILE_VARIABLE}` names", root.join(path).display())
+            }
+            _ => self.to_string(),
         }
-    }
-
-    /// The file that the environment names, if the key comes from it.
-    fn file_of_environment(&self) -> Option<PathBuf> {
-        let Self::Environment { root } = self else { return None };
-        let path = variable(FILE_VARIABLE).filter(|_| variable(VARIABLE).is_none())?;
-        Some(root.join(path))
     }
 
     /// A warning about the source: other users can read the file that a definition names. One that the environment names is
@@ -127,10 +117,73 @@ impl KeySource {
             .then(|| format!("other users can read the API key in `{shown}`: run `chmod 600 {shown}`"))
     }
 
-    fn failure(&self, fault: SourceFault) -> Error {
+    fn failure(&self, reason: impl Into<Reason>, hint: &str) -> Error {
         Error::new(ErrorKind::Service, format!("cannot get the API key from {self}"))
-            .with_hint(fault.hint)
-            .with_source(fault.reason)
+            .with_hint(hint)
+            .with_source(reason)
+    }
+
+    fn too_long(&self) -> Error {
+        self.failure("it is longer than 64 KiB", FIRST_LINE)
+    }
+
+    fn read_file(&self, path: &Path) -> Result<Vec<u8>> {
+        let failed = |error: io::Error| {
+            let hint = match error.kind() {
+                io::ErrorKind::NotFound => {
+                    "check `api_key_file` or `BELLWETHER_API_KEY_FILE`; a relative path is below the project's root"
+                }
+                io::ErrorKind::PermissionDenied => "let the user that runs bellwether read it",
+                _ => "check `api_key_file`",
+            };
+            self.failure(error.to_string(), hint)
+        };
+        // Non-blocking: opening a pipe would wait for a writer.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
+        let kind = file.metadata().map_err(failed)?.file_type();
+        if kind.is_dir() {
+            return Err(self.failure("it is a folder", "name the file with the key"));
+        }
+        if kind.is_fifo() {
+            return Err(self.failure("it is a pipe", "use `api_key_command` for a key that a program prints"));
+        }
+        if !kind.is_file() {
+            return Err(self.failure("it is a device or a socket", "name a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+        Ok(bytes)
+    }
+
+    /// Runs a command in a folder and returns its output; none if it was cancelled.
+    fn run(
+        &self,
+        words: &[String],
+        root: &Path,
+        patience: Duration,
+        is_stopped: &dyn Fn() -> bool,
+    ) -> Result<Option<Vec<u8>>> {
+        let Some((program, arguments)) = words.split_first() else {
+            return Err(self.failure("it names no program", "name one in `api_key_command`"));
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).env_remove(VARIABLE);
+        if !root.as_os_str().is_empty() {
+            command.current_dir(root);
+        }
+        let limits = OutputLimits { bytes: MAX_BYTES, time: patience };
+        output(&mut command, limits, is_stopped).map_err(|fault| {
+            let hint = match fault {
+                OutputFault::Long(_) => return self.too_long(),
+                OutputFault::Start(_) => "check `api_key_command`",
+                OutputFault::Thread(_) => "raise the limit on threads (`ulimit -u`)",
+                OutputFault::Read(_) => "run it again",
+                OutputFault::Status(_) => "run the command yourself to see why",
+                OutputFault::Slow(_) => "it cannot prompt for input: use another command, or an `api_key_file`",
+            };
+            self.failure(fault.to_string(), hint)
+        })
     }
 }
 
@@ -150,115 +203,39 @@ impl fmt::Display for KeySource {
 
 const FIRST_LINE: &str = "put the key on the first line of the file, or of the command's output";
 
-impl SourceFault {
-    fn new(reason: impl Into<String>, hint: &'static str) -> Self {
-        Self { reason: reason.into(), hint }
-    }
-
-    fn not_text() -> Self {
-        Self::new("it is not UTF-8 text", "save the key as plain text")
-    }
-
-    fn too_long() -> Self {
-        Self::new("it is longer than 64 KiB", FIRST_LINE)
-    }
-
-    fn of_command(fault: OutputFault) -> Self {
-        let hint = match fault {
-            OutputFault::Long(_) => return Self::too_long(),
-            OutputFault::Start(_) => "check `api_key_command`",
-            OutputFault::Thread(_) => "raise the limit on threads (`ulimit -u`)",
-            OutputFault::Read(_) => "run it again",
-            OutputFault::Status(_) => "run the command yourself to see why",
-            OutputFault::Slow(_) => "it cannot prompt for input: use another command, or an `api_key_file`",
-        };
-        Self::new(fault.to_string(), hint)
-    }
-}
-
 /// A variable of the environment; an empty one counts as not set.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
-fn read_file(path: &Path) -> Result<String, SourceFault> {
-    let failed = |error: io::Error| {
-        let hint = match error.kind() {
-            io::ErrorKind::NotFound => {
-                "check `api_key_file` or `BELLWETHER_API_KEY_FILE`; a relative path is below the project's root"
-            }
-            io::ErrorKind::PermissionDenied => "let the user that runs bellwether read it",
-            _ => "check `api_key_file`",
-        };
-        SourceFault::new(error.to_string(), hint)
-    };
-    // Non-blocking: opening a pipe would wait for a writer.
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(failed)?;
-    let kind = file.metadata().map_err(failed)?.file_type();
-    if kind.is_dir() {
-        return Err(SourceFault::new("it is a folder", "name the file with the key"));
-    }
-    if kind.is_fifo() {
-        return Err(SourceFault::new("it is a pipe", "use `api_key_command` for a key that a program prints"));
-    }
-    if !kind.is_file() {
-        return Err(SourceFault::new("it is a device or a socket", "name a regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-    text(bytes)
-}
-
-fn text(bytes: Vec<u8>) -> Result<String, SourceFault> {
-    if bytes.len() > MAX_BYTES {
-        return Err(SourceFault::too_long());
-    }
-    // The conversion error contains the bytes, so it is dropped.
-    String::from_utf8(bytes).map_err(|_| SourceFault::not_text())
-}
-
-/// Runs a command in a folder and returns its output; none if it was cancelled.
-fn run(
-    words: &[String],
-    root: &Path,
-    patience: Duration,
-    is_stopped: &dyn Fn() -> bool,
-) -> Result<Option<String>, SourceFault> {
-    let (program, arguments) =
-        words.split_first().ok_or_else(|| SourceFault::new("it names no program", "name one in `api_key_command`"))?;
-    let mut command = Command::new(program);
-    command.args(arguments).env_remove(VARIABLE);
-    if !root.as_os_str().is_empty() {
-        command.current_dir(root);
-    }
-    let limits = OutputLimits { bytes: MAX_BYTES, time: patience };
-    let printed = output(&mut command, limits, is_stopped).map_err(SourceFault::of_command)?;
-    printed.map(text).transpose()
-}
-
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::error::Error as _;
+    use std::path::{Path, PathBuf};
     use std::time::{Duration, Instant};
 
-    use super::{MAX_BYTES, SourceFault, run};
+    use super::{KeySource, MAX_BYTES};
 
-    fn shell(script: &str) -> Result<Option<String>, SourceFault> {
-        let words = ["sh", "-c", script].map(str::to_owned);
-        run(&words, Path::new(""), Duration::from_millis(500), &|| false)
+    /// What a command prints within half a second, or why that is no key.
+    fn shell(script: &str) -> Result<Vec<u8>, String> {
+        let words = ["sh", "-c", script].map(str::to_owned).to_vec();
+        let source = KeySource::Command { words: words.clone(), root: PathBuf::new() };
+        let printed = source.run(&words, Path::new(""), Duration::from_millis(500), &|| false);
+        printed
+            .map(|printed| printed.expect("it was not cancelled"))
+            .map_err(|error| error.source().unwrap().to_string())
     }
 
     #[test]
     fn a_key_command_has_no_input_and_is_bounded_in_bytes_and_time() {
-        assert_eq!(shell("cat; echo key"), Ok(Some("key\n".to_owned())));
-        let exactly = shell(&format!("head -c {MAX_BYTES} /dev/zero")).unwrap().unwrap();
+        assert_eq!(shell("cat; echo key"), Ok(b"key\n".to_vec()));
+        let exactly = shell(&format!("head -c {MAX_BYTES} /dev/zero")).unwrap();
         assert_eq!(exactly.len(), MAX_BYTES);
         let begun = Instant::now();
-        assert_eq!(shell("yes"), Err(SourceFault::too_long()));
-        assert!(shell("sleep 60").unwrap_err().reason.contains("did not finish"));
+        assert_eq!(shell("yes").unwrap_err(), "it is longer than 64 KiB");
+        assert!(shell("sleep 60").unwrap_err().contains("did not finish"));
         // The shell ends, but the process that it started keeps the output open.
-        assert!(shell("sleep 60 & echo key").unwrap_err().reason.contains("did not finish"));
+        assert!(shell("sleep 60 & echo key").unwrap_err().contains("did not finish"));
         assert!(begun.elapsed() < Duration::from_secs(20));
     }
 
@@ -274,7 +251,9 @@ mod tests {
 
     #[test]
     fn a_key_command_is_killed_when_the_run_is_cancelled() {
-        let words = ["sleep", "60"].map(str::to_owned);
-        assert_eq!(run(&words, Path::new(""), Duration::from_secs(60), &|| true), Ok(None));
+        let words = ["sleep", "60"].map(str::to_owned).to_vec();
+        let source = KeySource::Command { words: words.clone(), root: PathBuf::new() };
+        let printed = source.run(&words, Path::new(""), Duration::from_secs(60), &|| true);
+        assert!(printed.unwrap().is_none());
     }
 }

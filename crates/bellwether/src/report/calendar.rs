@@ -1,6 +1,6 @@
 //! Buckets of time (weeks, months, quarters, years) that fit on an axis.
 
-use chrono::{Datelike, Days, NaiveDate};
+use chrono::{Datelike, Days, NaiveDate, Weekday};
 
 /// The width of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,19 +18,14 @@ pub enum Step {
 impl Step {
     /// Its name.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Week => "week",
-            Self::Month => "month",
-            Self::Quarter => "quarter",
-            Self::Year => "year",
-        }
+        ["week", "month", "quarter", "year"][self as usize]
     }
 
     /// The first day of the bucket that holds a day.
     pub fn start(self, day: NaiveDate) -> NaiveDate {
         let first = |month: u32| NaiveDate::from_ymd_opt(day.year(), month, 1).expect("every month has a first day");
         match self {
-            Self::Week => day - Days::new(day.weekday().num_days_from_monday().into()),
+            Self::Week => day.week(Weekday::Mon).first_day(),
             Self::Month => first(day.month()),
             Self::Quarter => first((day.month0() / 3) * 3 + 1),
             Self::Year => first(1),
@@ -38,13 +33,8 @@ impl Step {
     }
 
     fn next(self, start: NaiveDate) -> NaiveDate {
-        let within_the_next = match self {
-            Self::Week => Days::new(7),
-            Self::Month => Days::new(31),
-            Self::Quarter => Days::new(93),
-            Self::Year => Days::new(366),
-        };
-        self.start(start + within_the_next)
+        // Within the next bucket.
+        self.start(start + Days::new([7, 31, 93, 366][self as usize]))
     }
 
     /// The label of the bucket that starts on a day: `2026-03`, `2026 Q1`, `week of 2026-03-02`.
@@ -78,12 +68,9 @@ impl Axis {
                 .take_while(|start| *start <= last)
                 .collect()
         };
-        let steps = [Step::Week, Step::Month, Step::Quarter, Step::Year]
-            .into_iter()
-            .filter(|step| *step >= finest)
-            .map(|step| Self { step, starts: starts(step) });
-        let is_enough = |axis: &Self| axis.starts.len() <= most || axis.step == Step::Year;
-        steps.into_iter().find(is_enough).expect("years are always enough")
+        let steps = [Step::Week, Step::Month, Step::Quarter, Step::Year].into_iter().filter(|step| *step >= finest);
+        let mut axes = steps.map(|step| Self { step, starts: starts(step) });
+        axes.find(|axis| axis.starts.len() <= most || axis.step == Step::Year).expect("years are always enough")
     }
 
     /// The bucket that holds a day.
@@ -96,15 +83,24 @@ impl Axis {
         self.step.in_words(self.starts[index])
     }
 
-    /// Sums of daily values by bucket.
-    pub fn sums(&self, days: impl IntoIterator<Item = (NaiveDate, u64)>) -> Vec<u64> {
-        let mut sums = vec![0; self.starts.len()];
-        for (day, count) in days {
+    /// Daily values gathered by bucket.
+    pub(super) fn group<S: Clone + Default, T>(
+        &self,
+        days: impl IntoIterator<Item = (NaiveDate, T)>,
+        add: impl Fn(&mut S, T),
+    ) -> Vec<S> {
+        let mut all = vec![S::default(); self.starts.len()];
+        for (day, value) in days {
             if let Some(index) = self.index_of(day) {
-                sums[index] += count;
+                add(&mut all[index], value);
             }
         }
-        sums
+        all
+    }
+
+    /// Sums of daily values by bucket.
+    pub fn sums(&self, days: impl IntoIterator<Item = (NaiveDate, u64)>) -> Vec<u64> {
+        self.group(days, |sum, count| *sum += count)
     }
 }
 

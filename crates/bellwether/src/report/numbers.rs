@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::datatypes::{ArrowNativeType, DataType, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType};
+use arrow::datatypes::{
+    ArrowNativeType, DataType, FieldRef, Float64Type, Int8Type, Int32Type, TimestampMicrosecondType,
+};
 use bellwether_statistics::PairedAnswers;
 use chrono::{DateTime, NaiveDate};
 use schemars::JsonSchema;
@@ -20,9 +22,6 @@ use crate::facts::is_drawn;
 use crate::interface::{Period, Regime, Signal};
 use crate::plan::{DatasetPlan, Days, Feature, Statistic};
 use crate::time::MICROS_PER_DAY;
-
-/// The most tickers with gaps that are listed; each takes a kilobyte.
-const MAX_INCOMPLETE: usize = 64;
 
 /// The most pairs whose agreement is counted, a bit for each.
 const MAX_PAIRS: usize = 12;
@@ -158,10 +157,8 @@ pub struct Coverage {
     pub days: Vec<u64>,
     /// Per bucket, tickers with rows.
     pub tickers: Vec<u64>,
-    /// The tickers with gaps, the worst first, as many as a page can show.
+    /// The tickers with gaps, the worst first.
     pub incomplete: Vec<TickerCoverage>,
-    /// Number of tickers with gaps.
-    pub incomplete_count: usize,
 }
 
 /// Coverage of one ticker.
@@ -206,10 +203,8 @@ impl Counting {
             Feature::Window(Statistic::Count, days) => Some((*days, feature.to_string())),
             _ => None,
         });
-        let columns = plan.schema.fields().iter();
-        let columns = columns
-            .map(|it| ColumnNumbers { name: it.name().clone(), nulls: 0, lowest: None, highest: None })
-            .collect();
+        let column = |it: &FieldRef| ColumnNumbers { name: it.name().clone(), nulls: 0, lowest: None, highest: None };
+        let columns = plan.schema.fields().iter().map(column).collect();
         Self {
             windows: windows.collect(),
             pairs: Vec::new(),
@@ -291,7 +286,8 @@ impl Counting {
         all.add_signal(is_buy, confidence);
         self.series[pair] = Some(Series { totals: all, latest, is_buy, confidence });
         let months = &mut found.tickers.last_mut().expect("the signal has a ticker").months;
-        if let Some(month) = month_of(day).filter(|_| is_first_of_day) {
+        if is_first_of_day && is_drawn(day) {
+            let month = Step::Month.start(NaiveDate::from_epoch_days(day as i32).expect("it is drawn"));
             match months.last_mut() {
                 Some((last, days)) if *last == month => *days += 1,
                 _ => months.push((month, 1)),
@@ -385,11 +381,6 @@ fn agreements(patterns: &HashMap<(u64, u64), u64>, order: &[usize]) -> Vec<Agree
     all
 }
 
-/// The first day of the month of a day that is drawn.
-fn month_of(day: i64) -> Option<NaiveDate> {
-    Some(Step::Month.start(NaiveDate::from_epoch_days(i32::try_from(day).ok().filter(|_| is_drawn(day))?)?))
-}
-
 impl ColumnNumbers {
     /// Counts the nulls of some rows, and widens the range to their numbers.
     fn widen(&mut self, rows: &RecordBatch) -> Result<()> {
@@ -399,15 +390,10 @@ impl ColumnNumbers {
             return Ok(());
         }
         let column = cast(column, &DataType::Float64).map_err(Error::frame)?;
-        for number in column.as_primitive::<Float64Type>().iter().flatten().filter(|number| number.is_finite()) {
-            // The sign of a zero must not depend on the order of the rows.
-            if self.lowest.is_none_or(|lowest| number.total_cmp(&lowest).is_lt()) {
-                self.lowest = Some(number);
-            }
-            if self.highest.is_none_or(|highest| number.total_cmp(&highest).is_gt()) {
-                self.highest = Some(number);
-            }
-        }
+        let numbers = || column.as_primitive::<Float64Type>().iter().flatten().filter(|number| number.is_finite());
+        // The sign of a zero must not depend on the order of the rows.
+        self.lowest = numbers().chain(self.lowest).min_by(f64::total_cmp);
+        self.highest = numbers().chain(self.highest).max_by(f64::total_cmp);
         Ok(())
     }
 }
@@ -463,13 +449,7 @@ impl PairNumbers {
 
     /// Totals per bucket.
     pub fn over(&self, days: &[NaiveDate], axis: &Axis) -> Vec<Totals> {
-        let mut sums = vec![Totals::default(); axis.starts.len()];
-        for (day, totals) in days.iter().zip(&self.days) {
-            if let Some(index) = axis.index_of(*day) {
-                sums[index].add(*totals);
-            }
-        }
-        sums
+        axis.group(days.iter().copied().zip(&self.days), |sum: &mut Totals, totals| sum.add(*totals))
     }
 }
 
@@ -529,9 +509,8 @@ impl Numbers {
         incomplete.sort_by(|((lacks, of), _), ((other_lacks, of_other), _)| {
             (u128::from(*other_lacks) * u128::from(*of)).cmp(&(u128::from(*lacks) * u128::from(*of_other)))
         });
-        let incomplete_count = incomplete.len();
-        let incomplete = incomplete.into_iter().take(MAX_INCOMPLETE).map(|(_, covered)| covered).collect();
-        Coverage { axis, days, tickers, incomplete, incomplete_count }
+        let incomplete = incomplete.into_iter().map(|(_, covered)| covered).collect();
+        Coverage { axis, days, tickers, incomplete }
     }
 
     /// The signals of the newest day by the size of their score, with their tickers.

@@ -14,15 +14,13 @@ use super::frame::{Frame, Section, figure, foreign, key, link, notes, part, phra
 use super::histogram::Histogram;
 use super::news::Headline;
 use super::numbers::{Agreement, Coverage, PairNumbers, TickerNumbers, Totals};
-use super::plots::{Along, Chart, Layer, MapRow, Mark, Row, bars, counts, map, plot, rectangle, rows, tick};
+use super::plots::{Along, BASE, Layer, MapRow, Mark, Row, chart, counts, map, plot, rectangle, rows, tick};
 use super::skill;
 use crate::audit::answers::RejectReason;
 use crate::audit::revisions::{Revisions, Rewrites};
 use crate::interface::Endpoint;
 use crate::tables::Drift;
 use crate::text::human::{bytes, count_of, group_digits, percent, portion, round, took};
-
-const SCRIPT: &str = include_str!("script.js");
 
 /// The size that a page stays below, with a reserve for what surrounds the table of tickers.
 const MAX_BYTES: usize = 1_950_000;
@@ -45,8 +43,9 @@ const STRETCHES: usize = 80;
 /// Height of a row of the matrix of pairs; must match the style of the names beside it.
 const MATRIX_HEIGHT: f64 = 24.0;
 
-/// The scale of shares.
+/// The scale of shares, and the ends of a chart of them.
 const SHARES: [&str; 3] = ["0 %", "50 %", "100 %"];
+const WHOLE: [&str; 2] = ["100 %", "0 %"];
 
 impl Report {
     /// Renders the report as one HTML file.
@@ -61,19 +60,12 @@ impl Report {
         sections.extend(self.skill.as_ref().map(skill::section_of));
         sections.extend([self.articles(), self.rewrites(), self.contents(), self.rejects(), self.timings()]);
         let drawn: usize = sections.iter().map(|(.., markup)| markup.0.len()).sum();
-        let mut all = vec![self.one_ticker(MAX_BYTES.saturating_sub(drawn + 100_000))];
-        all.append(&mut sections);
-        let frame = Frame {
-            title: &self.identity.name,
-            kind: "dataset report",
-            heading: &self.identity.name,
-            style: "",
-            script: SCRIPT,
-            reload: None,
-            foot: "This page is self-contained and loads nothing from the network. Hover over a plot, or focus it with Tab and \
-                   use the arrow keys, to read its values.",
-        };
-        frame.page(&self.head(&all), &html! { @for (.., markup) in &all { (markup) } })
+        sections.insert(0, self.one_ticker(MAX_BYTES.saturating_sub(drawn + 100_000)));
+        let (kind, script, name) = ("dataset report", include_str!("script.js"), &self.identity.name);
+        let foot = "This page is self-contained and loads nothing from the network. Hover over a plot, or focus it with Tab and \
+                    use the arrow keys, to read its values.";
+        let frame = Frame { title: name, kind, heading: name, style: "", script, reload: None, foot };
+        frame.page(&self.head(&sections), &html! { @for (.., markup) in &sections { (markup) } })
     }
 
     /// What it comes to, what is new, and what the page has.
@@ -88,11 +80,7 @@ impl Report {
         html! {
             ul.verdict {
                 @for sentence in self.verdict() {
-                    @if sentence == self.standing() {
-                        li #standing { (phrase(&sentence)) }
-                    } @else {
-                        li { (phrase(&sentence)) }
-                    }
+                    li id=[(sentence == self.standing()).then_some("standing")] { (phrase(&sentence)) }
                 }
             }
             @if let Some(since) = &self.since { p.news { (phrase(&since.in_words(self))) } }
@@ -149,14 +137,16 @@ impl Report {
 
     /// A field for a ticker, and a table of as many as fit into some bytes, which the script shows.
     pub(super) fn one_ticker(&self, room: usize) -> Section {
-        let strength = |ticker: &TickerNumbers| ticker.latest.iter().map(|it| it.score.abs()).fold(0.0, f64::max);
-        // A dataset of news has no signals, and its tickers stay in order.
-        let mut order: Vec<(&String, Option<&TickerNumbers>)> =
-            self.numbers.tickers.iter().map(|ticker| (&ticker.name, Some(ticker))).collect();
-        order.sort_by(|(_, one), (_, other)| other.map_or(0.0, strength).total_cmp(&one.map_or(0.0, strength)));
-        if !self.has_signals() {
-            order = self.facts.tickers.iter().map(|name| (name, None)).collect();
-        }
+        let strength = |ticker: Option<&TickerNumbers>| {
+            ticker.iter().flat_map(|ticker| &ticker.latest).map(|it| it.score.abs()).fold(0.0, f64::max)
+        };
+        let mut order: Vec<(&String, Option<&TickerNumbers>)> = if self.has_signals() {
+            self.numbers.tickers.iter().map(|ticker| (&ticker.name, Some(ticker))).collect()
+        } else {
+            self.facts.tickers.iter().map(|name| (name, None)).collect()
+        };
+        // The tickers of a dataset of news stay in order.
+        order.sort_by(|(_, one), (_, other)| strength(*other).total_cmp(&strength(*one)));
         let all = order.len() as u64;
         let (mut size, mut known) = (0, serde_json::Map::new());
         for (name, numbers) in order {
@@ -170,18 +160,13 @@ impl Report {
             known.insert(name.clone(), row);
         }
         let some = known.len() as u64;
-        let scope = match (some == all, self.has_signals()) {
-            (true, _) => format!("All {} are in this page.", count_of(all, "ticker", "tickers")),
-            (false, true) => {
-                format!(
-                    "The {} of {} tickers with the strongest last signals are in this page.",
-                    group_digits(some),
-                    group_digits(all)
-                )
-            }
-            (false, false) => {
-                format!("The first {} of {} tickers are in this page.", group_digits(some), group_digits(all))
-            }
+        let [before, after] =
+            if self.has_signals() { ["", " with the strongest last signals"] } else { ["first ", ""] };
+        let scope = if some == all {
+            format!("All {} are in this page.", count_of(all, "ticker", "tickers"))
+        } else {
+            let (some, all) = (group_digits(some), group_digits(all));
+            format!("The {before}{some} of {all} tickers{after} are in this page.")
         };
         let pairs: Vec<String> = self.numbers.pairs.iter().map(PairNumbers::name).collect();
         let data = json!({ "pairs": pairs, "tickers": known });
@@ -234,11 +219,11 @@ impl Report {
             let days = count_of(coverage.days[index], "day", "days");
             format!("{}\n{tickers}, {days} with signals", axis.in_words(index))
         };
-        let chart = counts("plot-tickers", &title, 64.0, Along::Time(axis), &coverage.tickers, label);
+        let chart = counts("plot-tickers", &title, 64.0, &Along::Time(axis), &coverage.tickers, label);
         let body = html! {
             @if !axis.starts.is_empty() {
                 (figure(&title, "", &chart))
-                @if coverage.incomplete_count > 0 { (self.gaps(&coverage)) }
+                @if !coverage.incomplete.is_empty() { (self.gaps(&coverage)) }
             }
         };
         part("coverage", "Coverage", self.coverage_finding(&coverage), asides, &body)
@@ -246,20 +231,17 @@ impl Report {
 
     /// The coverage map, a row per ticker with gaps.
     fn gaps(&self, coverage: &Coverage) -> Markup {
-        let (axis, shown) = (&coverage.axis, coverage.incomplete.iter().take(GAPS));
-        let shade = |days: u64, due: u64| match days as f64 / due.max(1) as f64 {
-            0.0 => "q0",
-            ..0.5 => "q1",
-            ..0.9 => "q2",
-            ..1.0 => "q3",
-            _ => "q4",
-        };
-        let rows: Vec<MapRow> = shown
+        let axis = &coverage.axis;
+        let rows: Vec<MapRow> = coverage
+            .incomplete
+            .iter()
+            .take(GAPS)
             .map(|covered| {
                 let cells = covered.days.iter().enumerate().map(|(index, (days, due))| {
                     let (ticker, when) = (&covered.ticker, axis.in_words(index));
                     let label = format!("{ticker}, {when}\n{} of {}", group_digits(*days), group_digits(*due));
-                    (shade(*days, *due), label)
+                    let share = *days as f64 / (*due).max(1) as f64;
+                    (class_at(share, &[f64::MIN_POSITIVE, 0.5, 0.9, 1.0], &["q0", "q1", "q2", "q3", "q4"]), label)
                 });
                 let (days, due) = covered.total();
                 MapRow { name: covered.ticker.clone(), cells: cells.collect(), value: portion(days, due) }
@@ -273,10 +255,10 @@ impl Report {
         let mut rest = Vec::new();
         if let Some(next) = coverage.incomplete.get(GAPS) {
             let (days, due) = next.total();
-            let others = count_of((coverage.incomplete_count - GAPS) as u64, "other has", "others have");
+            let others = count_of((coverage.incomplete.len() - GAPS) as u64, "other has", "others have");
             rest.push(format!("{others} at least {} of their possible signals", portion(days, due)));
         }
-        let complete = (self.numbers.tickers.len() - coverage.incomplete_count) as u64;
+        let complete = (self.numbers.tickers.len() - coverage.incomplete.len()) as u64;
         if complete > 0 {
             rest.push(format!("{} complete", count_of(complete, "ticker is", "tickers are")));
         }
@@ -327,22 +309,15 @@ impl Report {
         let mut pairs: Vec<&PairNumbers> = numbers.pairs.iter().collect();
         pairs.sort_by(|one, other| one_sided(other).total_cmp(&one_sided(one)));
         let axis = Axis::new(&numbers.days, Step::Month, 24);
-        let shade = |share: Option<f64>| match share {
-            None => "q0",
-            Some(..0.2) => "sell4",
-            Some(..0.35) => "sell3",
-            Some(..0.45) => "sell2",
-            Some(..0.5) => "sell1",
-            Some(..0.55) => "buy1",
-            Some(..0.65) => "buy2",
-            Some(..0.8) => "buy3",
-            Some(_) => "buy4",
+        let shade = |share| {
+            let classes = ["sell4", "sell3", "sell2", "sell1", "buy1", "buy2", "buy3", "buy4"];
+            class_at(share, &[0.2, 0.35, 0.45, 0.5, 0.55, 0.65, 0.8], &classes)
         };
         let rows = pairs.into_iter().map(|pair| {
             let cells = pair.over(&numbers.days, &axis).into_iter().enumerate().map(|(index, totals)| {
                 let (when, rows) = (axis.in_words(index), group_digits(totals.rows));
                 let label = format!("{}, {when}\n{} of {rows} buy", pair.name(), portion(totals.buys, totals.rows));
-                (shade(totals.buy_share()), label)
+                (totals.buy_share().map_or("q0", shade), label)
             });
             let value = portion(pair.totals.buys, pair.totals.rows);
             MapRow { name: pair.name(), cells: cells.collect(), value }
@@ -357,39 +332,34 @@ impl Report {
         let [sells, buys] = &self.numbers.confidences;
         let [of_buys, of_sells] = Histogram::bins([buys, sells]);
         let left_out = of_buys.left_out + of_sells.left_out;
-        let mut asides = Vec::new();
-        if left_out > 0 {
-            asides.push(format!("{} confidences fall outside the plotted range.", group_digits(left_out)));
-        }
+        let asides = (left_out > 0)
+            .then(|| format!("{} confidences fall outside the plotted range.", group_digits(left_out)))
+            .into_iter()
+            .collect();
         let most = of_buys.counts.iter().chain(&of_sells.counts).copied().max().unwrap_or_default().max(1);
-        let half = |count: u64| count as f64 / most as f64 / 2.0;
-        let columns = |counts: &[u64], is_up: bool, [one, many]: [&str; 2]| {
+        let columns = |counts: &[u64], side: f64, [one, many]: [&str; 2]| {
             let column = counts.iter().enumerate().map(|(bin, count)| {
                 let label = format!("confidence {}\n{}", of_buys.edges(bin), count_of(*count, one, many));
-                Some(if is_up { (0.5, 0.5 + half(*count), label) } else { (0.5 - half(*count), 0.5, label) })
+                let end = 0.5 + side * (*count as f64 / most as f64 / 2.0);
+                Some((end.min(0.5), end.max(0.5), label))
             });
             column.collect()
         };
         let title = "Confidence of buys and sells";
-        let chart = Chart {
-            id: "plot-confidence".to_owned(),
-            label: title.to_owned(),
-            height: 180.0,
-            ends: [group_digits(most), group_digits(most)],
-            along: Along::Scale(of_buys.range()),
-            layers: vec![
-                Layer::Columns("buy", columns(&of_buys.counts, true, ["buy", "buys"])),
-                Layer::Columns("sell", columns(&of_sells.counts, false, ["sell", "sells"])),
-                Layer::Rule("base", 0.5),
-            ],
-        };
+        let layers = [
+            Layer::Columns("buy", columns(&of_buys.counts, 1.0, ["buy", "buys"])),
+            Layer::Columns("sell", columns(&of_sells.counts, -1.0, ["sell", "sells"])),
+            Layer::Rule("base", 0.5),
+        ];
+        let (most, along) = (group_digits(most), Along::Scale(of_buys.range()));
+        let chart = chart("plot-confidence", title, 180.0, [&most, &most], &along, &layers);
         let note = html! {
             "Signals by confidence, in steps of " (of_buys.width) ": "
             em.say-buy { (count_of(buys.count(), "buy", "buys")) } " upwards, "
             em.say-sell { (count_of(sells.count(), "sell", "sells")) } " downwards."
         };
         let finding = self.numbers.confidence_finding();
-        part("confidence", "Confidence", finding, asides, &figure(title, note, &chart.draw()))
+        part("confidence", "Confidence", finding, asides, &figure(title, note, &chart))
     }
 
     fn persistence(&self) -> Section {
@@ -414,9 +384,9 @@ impl Report {
             let label = format!("confidence {edges}\n{share} of {} flip", group_digits(*all));
             (*all > 0).then(|| (0.0, *flipped as f64 / *all as f64, label))
         });
-        let ends = ["100 %", "0 %"].map(str::to_owned);
+        let layers = [Layer::Columns("bar", columns.collect()), BASE];
         let along = Along::Scale(followed.range());
-        let chart = bars("plot-persistence", "Flips by confidence", 96.0, ends, along, "bar", columns.collect());
+        let chart = chart("plot-persistence", "Flips by confidence", 96.0, WHOLE, &along, &layers);
         let of_pairs = html! {
             (rows(by_pair, &SHARES))
             @if pairs.len() > PAIRS { p.cut { "Showing the " (PAIRS) " of " (pairs.len()) " pairs that flip most often." } }
@@ -438,8 +408,12 @@ impl Report {
             let named = |it: &Agreement| format!("{}, {}", numbers.pair_names(it), it.in_words());
             asides.push(format!("Least: {}. Most: {}.", named(least), named(most)));
         }
-        asides.extend(numbers.on_kappa());
         let compared: Vec<&Agreement> = numbers.agreements.iter().flatten().filter(|it| it.answers.both > 0).collect();
+        if compared.iter().any(|it| it.answers.kappa().is_some()) {
+            let kappa = "Agreement beyond chance is Cohen's kappa: 0 if two pairs agree as often as two that buy as often and \
+                         know nothing of each other, 1 if they always agree, negative if they agree less often than by chance.";
+            asides.push(kappa.to_owned());
+        }
         let body = html! { @if !compared.is_empty() { (self.matrix(&compared)) } };
         Some(part("agreement", "Agreement", finding, asides, &body))
     }
@@ -450,15 +424,9 @@ impl Report {
         // The last pair has a row and no column of its own.
         let (count, bottom) = (pairs.len() - 1, pairs.len() as f64 * MATRIX_HEIGHT);
         let extent = |column: usize| [column as f64 / count as f64, (column as f64 + 0.88) / count as f64];
-        let shade = |it: &Agreement| match it.answers.kappa().unwrap_or_default() {
-            ..-0.6 => "less4",
-            ..-0.3 => "less3",
-            ..-0.1 => "less2",
-            ..0.0 => "less1",
-            ..0.1 => "more1",
-            ..0.3 => "more2",
-            ..0.6 => "more3",
-            _ => "more4",
+        let shade = |it: &Agreement| {
+            let classes = ["less4", "less3", "less2", "less1", "more1", "more2", "more3", "more4"];
+            class_at(it.answers.kappa().unwrap_or_default(), &[-0.6, -0.3, -0.1, 0.0, 0.1, 0.3, 0.6], &classes)
         };
         let content = html! {
             @for it in agreements {
@@ -489,8 +457,7 @@ impl Report {
 
     /// The sectors, if any is known.
     fn by_sector(&self) -> Option<Section> {
-        let finding = self.sector_finding()?;
-        let mut asides = self.sector_test();
+        let (finding, mut asides) = self.sector_finding()?;
         asides.push("Each ticker counts in the sector that the service lists it in, as of the report.".to_owned());
         let heads = ["sector", "tickers", "signals", "buys", "confidence", "flips"];
         let rows = self.sectors.iter().take(SECTORS).map(|sector| {
@@ -566,16 +533,13 @@ impl Report {
         let title = format!("Articles by {by}");
         let label =
             |index: usize| format!("{}\n{}", axis.in_words(index), count_of(articles[index], "article", "articles"));
-        let chart = counts("plot-news", &title, 84.0, Along::Time(&axis), &articles, label);
+        let over_time = counts("plot-news", &title, 84.0, &Along::Time(&axis), &articles, label);
         let reach = self.numbers.longest_window().map(|window| {
-            let mut sums = vec![(0, 0, 0); axis.starts.len()];
-            let all = self.facts.days.iter().filter(|(day, _)| self.numbers.days.binary_search(day).is_ok());
-            for ((day, rows), [some, unknown]) in all.zip(&window.days) {
-                if let Some(index) = axis.index_of(*day) {
-                    let (with_news, missing, all) = sums[index];
-                    sums[index] = (with_news + some, missing + unknown, all + rows);
-                }
-            }
+            let drawn = self.facts.days.iter().filter(|(day, _)| self.numbers.days.binary_search(day).is_ok());
+            let counts = drawn.zip(&window.days).map(|((day, rows), counts)| (*day, (counts, rows)));
+            let sums = axis.group(counts, |sum: &mut (u64, u64, u64), ([some, unknown], rows)| {
+                *sum = (sum.0 + some, sum.1 + unknown, sum.2 + rows);
+            });
             let share = |some: u64, all: u64| some as f64 / all.max(1) as f64;
             let known = sums.iter().enumerate().map(|(index, (some, unknown, all))| {
                 let known = all - unknown;
@@ -588,22 +552,11 @@ impl Report {
             });
             let title = format!("Signals with news within {}, by {by}", window.in_words());
             let note = html! { span.keys { "Of all signals: " (key("bar", "with news")) (key("unknown", "unknown")) } };
-            let chart = Chart {
-                id: "plot-reach".to_owned(),
-                label: title.clone(),
-                height: 84.0,
-                ends: ["100 %", "0 %"].map(str::to_owned),
-                along: Along::Time(&axis),
-                layers: vec![
-                    Layer::Columns("bar", known.collect()),
-                    Layer::Columns("unknown", unknown.collect()),
-                    Layer::Rule("base", 0.0),
-                ],
-            };
-            figure(&title, note, &chart.draw())
+            let layers = [Layer::Columns("bar", known.collect()), Layer::Columns("unknown", unknown.collect()), BASE];
+            figure(&title, note, &chart("plot-reach", &title, 84.0, WHOLE, &Along::Time(&axis), &layers))
         });
         html! {
-            (figure(&title, self.articles_beyond(&articles).unwrap_or_default(), &chart))
+            (figure(&title, self.articles_beyond(&articles).unwrap_or_default(), &over_time))
             @if let Some(reach) = reach { (reach) }
         }
     }
@@ -617,7 +570,7 @@ impl Report {
         let label =
             |bin: usize| format!("score {}\n{}", bins.edges(bin), count_of(bins.counts[bin], "article", "articles"));
         let title = "Article scores";
-        let chart = counts("plot-scores", title, 96.0, Along::Scale(bins.range()), &bins.counts, label);
+        let chart = counts("plot-scores", title, 96.0, &Along::Scale(bins.range()), &bins.counts, label);
         figure(title, format!("Articles by score, in steps of {}.{left_out}", bins.width), &chart)
     }
 
@@ -667,12 +620,9 @@ impl Report {
 
     fn rejects(&self) -> Section {
         let (rejects, fields) = (&self.work.rejects, &self.work.unknown.fields);
-        let mut asides = Vec::new();
-        if rejects.records > 0 || !fields.is_empty() {
-            let counted =
-                "Counted in the latest answer to each request of this dataset. New: not in the previous answer.";
-            asides.push(counted.to_owned());
-        }
+        let counted = "Counted in the latest answer to each request of this dataset. New: not in the previous answer.";
+        let has_any = rejects.records > 0 || !fields.is_empty();
+        let asides = has_any.then(|| counted.to_owned()).into_iter().collect();
         let reasons =
             rejects.reasons.iter().take(ROWS).map(|RejectReason { reason, example, records, new, .. }| {
                 let (request, pointer) = example;
@@ -723,39 +673,28 @@ impl Report {
     /// When the answers of the newest run came, by operation, in the order in which operations were first answered.
     fn answers(&self) -> Markup {
         let Some(run) = self.work.runs.first() else { return html! {} };
-        let mut of_operations: BTreeMap<Endpoint, OperationAnswers> = BTreeMap::new();
+        let mut of_operations: BTreeMap<Endpoint, (Vec<Duration>, [u64; 3])> = BTreeMap::new();
         for request in &self.work.newest {
-            let answers = of_operations.entry(request.endpoint).or_default();
-            answers.again += u64::from(request.attempts.saturating_sub(1));
-            answers.rows += request.rows;
-            answers.bytes += request.bytes;
-            answers.complete.push((request.observed_at - run.started_at).to_std().unwrap_or_default());
+            let (complete, [again, rows, bytes]) = of_operations.entry(request.endpoint).or_default();
+            complete.push((request.observed_at - run.started_at).to_std().unwrap_or_default());
+            *again += u64::from(request.attempts.saturating_sub(1));
+            *rows += request.rows;
+            *bytes += request.bytes;
         }
-        of_operations.values_mut().for_each(|answers| answers.complete.sort_unstable());
-        let mut all: Vec<(Endpoint, OperationAnswers)> = of_operations.into_iter().collect();
-        all.sort_by_key(|(_, answers)| answers.complete.first().copied());
-        let end = all.iter().filter_map(|(_, answers)| answers.complete.last()).max().copied();
+        of_operations.values_mut().for_each(|(complete, _)| complete.sort_unstable());
+        let mut all: Vec<_> = of_operations.into_iter().collect();
+        all.sort_by_key(|(_, (complete, _))| complete.first().copied());
+        let end = all.iter().filter_map(|(_, (complete, _))| complete.last()).max().copied();
         let end = end.unwrap_or_default().as_secs_f64().max(1e-3);
         html! {
-            @for (index, (endpoint, answers)) in all.iter().enumerate() {
-                @let title = format!("{}: {endpoint}", count_of(answers.complete.len() as u64, "answer", "answers"));
-                @let again = if answers.again > 0 { format!(", {} retried", group_digits(answers.again)) } else { String::new() };
-                @let note = format!("{}, {}{again}.", count_of(answers.rows, "row", "rows"), bytes(answers.bytes));
-                (figure(&title, note, &answers_over_time(index, &title, &answers.complete, end)))
+            @for (index, (endpoint, (complete, [again, rows, size]))) in all.iter().enumerate() {
+                @let title = format!("{}: {endpoint}", count_of(complete.len() as u64, "answer", "answers"));
+                @let again = if *again > 0 { format!(", {} retried", group_digits(*again)) } else { String::new() };
+                @let note = format!("{}, {}{again}.", count_of(*rows, "row", "rows"), bytes(*size));
+                (figure(&title, note, &answers_over_time(index, &title, complete, end)))
             }
         }
     }
-}
-
-/// The answers of an operation in a run.
-#[derive(Default)]
-struct OperationAnswers {
-    /// Retries.
-    again: u64,
-    rows: u64,
-    bytes: u64,
-    /// When each answer was complete, counted from the start of the run, in order.
-    complete: Vec<Duration>,
 }
 
 /// When answers came, from the start of a run to an end.
@@ -772,9 +711,14 @@ fn answers_over_time(index: usize, title: &str, complete: &[Duration], end: f64)
         // A single one among thousands must be visible.
         (*count > 0).then(|| (0.0, (*count as f64 / most as f64).max(0.05), label))
     });
-    let ends = [group_digits(most), "0".to_owned()];
     let along = Along::Labels(vec![(0.0, "start".to_owned()), (1.0, took(Duration::from_secs_f64(end)))]);
-    bars(&format!("plot-answers-{index}"), title, 42.0, ends, along, "bar", columns.collect())
+    let layers = [Layer::Columns("bar", columns.collect()), BASE];
+    chart(&format!("plot-answers-{index}"), title, 42.0, [&group_digits(most), "0"], &along, &layers)
+}
+
+/// The class of a value, by the ends of all classes but the last.
+fn class_at(value: f64, ends: &[f64], classes: &[&'static str]) -> &'static str {
+    classes[ends.partition_point(|end| *end <= value)]
 }
 
 /// Notes how many rows were cut.
@@ -788,46 +732,31 @@ fn of_pair(pair: &PairNumbers, totals: &[Totals], axis: &Axis, (low, high): (f64
     let buys = portion(all.buys, all.rows);
     let (mut sells, mut of_buys, mut line, mut confidences) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (index, of) in totals.iter().enumerate() {
-        let when = axis.in_words(index);
-        sells.push(of.buy_share().map(|share| (share, 1.0, String::new())));
-        of_buys.push(of.buy_share().map(|share| {
-            let (buys, mean) = (portion(of.buys, of.rows), of.mean_confidence().unwrap_or_default());
-            let label = format!("{when}\n{buys} of {} buy\nconfidence {mean:.3}", group_digits(of.rows));
-            (0.0, share, label)
+        let (when, middle) = (axis.in_words(index), (index as f64 + 0.5) / totals.len() as f64);
+        let measured = of.buy_share().zip(of.mean_confidence());
+        sells.push(measured.map(|(share, _)| (share, 1.0, String::new())));
+        of_buys.push(measured.map(|(share, mean)| {
+            let (buys, rows) = (portion(of.buys, of.rows), group_digits(of.rows));
+            (0.0, share, format!("{when}\n{buys} of {rows} buy\nconfidence {mean:.3}"))
         }));
-        let middle = (index as f64 + 0.5) / totals.len() as f64;
-        line.push(of.mean_confidence().map(|mean| (middle, (mean - low) / (high - low))));
-        confidences.push(match of.mean_confidence() {
-            Some(mean) => format!("{when}\nconfidence {mean:.3}"),
-            None => format!("{when}\nno signals"),
-        });
+        line.push(measured.map(|(_, mean)| (middle, (mean - low) / (high - low))));
+        let mean = measured.map_or("no signals".to_owned(), |(_, mean)| format!("confidence {mean:.3}"));
+        confidences.push(format!("{when}\n{mean}"));
     }
-    let (period, regime) = (pair.period, pair.regime);
-    let share = Chart {
-        id: format!("plot-signals-{period}-{regime}"),
-        label: format!("{period} {regime}: {buys} buys"),
-        height: 46.0,
-        ends: ["100 %", "0 %"].map(str::to_owned),
-        along: Along::Labels(Vec::new()),
-        layers: vec![
-            Layer::Columns("sell flush", sells),
-            Layer::Columns("buy flush", of_buys),
-            Layer::Rule("half", 0.5),
-        ],
-    };
-    let confidence = Chart {
-        id: format!("plot-mean-{period}-{regime}"),
-        label: format!("{period} {regime}: mean confidence {mean:.3}"),
-        height: 30.0,
-        ends: [format!("{high:.2}"), format!("{low:.2}")],
-        along: Along::Time(axis),
-        layers: vec![Layer::Line("", line), Layer::Rule("base", 0.0), Layer::Labels(confidences)],
-    };
+    let of_share =
+        [Layer::Columns("sell flush", sells), Layer::Columns("buy flush", of_buys), Layer::Rule("half", 0.5)];
+    let of_mean = [Layer::Line("", line), BASE, Layer::Labels(confidences)];
+    let id = |plot: &str| format!("plot-{plot}-{}-{}", pair.period, pair.regime);
+    let (name, none) = (pair.name(), Along::Labels(Vec::new()));
+    let share = chart(&id("signals"), &format!("{name}: {buys} buys"), 46.0, WHOLE, &none, &of_share);
+    let (ends, label) = ([format!("{high:.2}"), format!("{low:.2}")], format!("{name}: mean confidence {mean:.3}"));
+    let mean_over_time =
+        chart(&id("mean"), &label, 30.0, ends.each_ref().map(String::as_str), &Along::Time(axis), &of_mean);
     html! {
         div {
-            div.name { b { (pair.name()) } span { span.say-buy { (buys) } " · " (format!("{mean:.3}")) } }
-            (share.draw())
-            (confidence.draw())
+            div.name { b { (name) } span { span.say-buy { (buys) } " · " (format!("{mean:.3}")) } }
+            (share)
+            (mean_over_time)
         }
     }
 }
@@ -855,9 +784,9 @@ fn by_month(rewrites: &Rewrites, what: &str) -> Markup {
         Some((0.0, rate(index) / most, label))
     });
     let title = format!("Changed {what}, by {} of their date", axis.step.as_str());
-    let ends = [percent(most), "0 %".to_owned()];
+    let layers = [Layer::Columns("alert", columns.collect()), BASE];
     let id = format!("plot-rewrites-{what}");
-    figure(&title, "", &bars(&id, &title, 84.0, ends, Along::Time(&axis), "alert", columns.collect()))
+    figure(&title, "", &chart(&id, &title, 84.0, [&percent(most), "0 %"], &Along::Time(&axis), &layers))
 }
 
 fn by_changed_ticker(rewrites: &Rewrites, what: &str) -> Markup {

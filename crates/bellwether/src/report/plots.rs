@@ -53,18 +53,6 @@ pub(super) enum Mark {
     Interval(f64, Option<[f64; 2]>),
 }
 
-/// A chart along an axis.
-pub(super) struct Chart<'a> {
-    pub(super) id: String,
-    pub(super) label: String,
-    /// The height of its area in pixels.
-    pub(super) height: f64,
-    /// What the top and the bottom stand for.
-    pub(super) ends: [String; 2],
-    pub(super) along: Along<'a>,
-    pub(super) layers: Vec<Layer>,
-}
-
 /// What a chart is drawn along.
 pub(super) enum Along<'a> {
     /// Time.
@@ -86,6 +74,9 @@ pub(super) enum Layer {
     /// A horizontal line of a class at a height.
     Rule(&'static str, f64),
 }
+
+/// The line that columns stand on.
+pub(super) const BASE: Layer = Layer::Rule("base", 0.0);
 
 /// A row of a map: its name, the class of each cell with what it stands for, and its value.
 pub(super) struct MapRow {
@@ -139,63 +130,55 @@ fn bar(class: &str, mark: &Mark, label: &str) -> Markup {
     }
 }
 
-/// A chart of columns of a class on a base line.
-pub(super) fn bars(
-    id: &str,
-    label: &str,
-    height: f64,
-    ends: [String; 2],
-    along: Along<'_>,
-    class: &'static str,
-    columns: Vec<Option<(f64, f64, String)>>,
-) -> Markup {
-    let layers = vec![Layer::Columns(class, columns), Layer::Rule("base", 0.0)];
-    Chart { id: id.to_owned(), label: label.to_owned(), height, ends, along, layers }.draw()
-}
-
 /// A chart of counts, the highest of which is as high as the chart.
 pub(super) fn counts(
     id: &str,
     title: &str,
     height: f64,
-    along: Along<'_>,
+    along: &Along<'_>,
     counts: &[u64],
     label: impl Fn(usize) -> String,
 ) -> Markup {
     let most = counts.iter().copied().max().unwrap_or_default().max(1);
     let columns =
         counts.iter().enumerate().map(|(index, count)| Some((0.0, *count as f64 / most as f64, label(index))));
-    bars(id, title, height, [group_digits(most), "0".to_owned()], along, "bar", columns.collect())
+    chart(id, title, height, [&group_digits(most), "0"], along, &[Layer::Columns("bar", columns.collect()), BASE])
 }
 
-impl Chart<'_> {
-    /// The chart, with the values of its ends beside it and its axis below.
-    pub(super) fn draw(&self) -> Markup {
-        let Self { id, label, height, ends, along, layers } = self;
-        let columns = layers.iter().map(|layer| match layer {
-            Layer::Columns(_, columns) => columns.len(),
-            Layer::Labels(labels) => labels.len(),
-            _ => 0,
-        });
-        let columns = columns.max().unwrap_or_default();
-        let content = html! {
-            @for layer in layers { (self.layer(layer)) }
-            // A low chart is one of many, which are narrow.
-            (axis(along, height + TICKS_HEIGHT - 3.0, if *height < 40.0 { 3 } else { 6 }))
-        };
-        html! {
-            div.chart {
-                @let (top, bottom) = (&ends[0], &ends[1]);
-                span.ends { span { (top) } span { (bottom) } }
-                (plot(id, label, height + TICKS_HEIGHT, columns, &content))
-            }
+/// A chart whose area has a height in pixels, with what its top and its bottom stand for beside it, and its axis below.
+pub(super) fn chart(
+    id: &str,
+    label: &str,
+    height: f64,
+    [top, bottom]: [&str; 2],
+    along: &Along<'_>,
+    layers: &[Layer],
+) -> Markup {
+    let columns = layers.iter().map(|layer| match layer {
+        Layer::Columns(_, columns) => columns.len(),
+        Layer::Labels(labels) => labels.len(),
+        _ => 0,
+    });
+    let columns = columns.max().unwrap_or_default();
+    let content = html! {
+        @for layer in layers { (layer.draw(height)) }
+        // A low chart is one of many, which are narrow.
+        (axis(along, height + TICKS_HEIGHT - 3.0, if height < 40.0 { 3 } else { 6 }))
+    };
+    html! {
+        div.chart {
+            span.ends { span { (top) } span { (bottom) } }
+            (plot(id, label, height + TICKS_HEIGHT, columns, &content))
         }
     }
+}
 
-    fn layer(&self, layer: &Layer) -> Markup {
-        let y = |share: f64| self.height * (1.0 - share);
-        match layer {
-            Layer::Columns(class, columns) => html! {
+impl Layer {
+    /// The layer of a chart with a height.
+    fn draw(&self, height: f64) -> Markup {
+        let y = |share: f64| height * (1.0 - share);
+        match self {
+            Self::Columns(class, columns) => html! {
                 @for (index, column) in columns.iter().enumerate() {
                     @if let Some((from, to, label)) = column {
                         @let label = Some(label.as_str()).filter(|label| !label.is_empty());
@@ -203,17 +186,17 @@ impl Chart<'_> {
                     }
                 }
             },
-            Layer::Labels(labels) => html! {
+            Self::Labels(labels) => html! {
                 @for (index, label) in labels.iter().enumerate() {
-                    (rectangle("hover", extent(index, labels.len(), "flush"), [0.0, self.height], Some(label)))
+                    (rectangle("hover", extent(index, labels.len(), "flush"), [0.0, height], Some(label)))
                 }
             },
-            Layer::Rule(class, share) => {
+            Self::Rule(class, share) => {
                 let y = short(y(*share), 1);
                 html! { line class=(class) x1="0" x2="100%" y1=(y) y2=(y) {} }
             }
-            Layer::Line(class, points) => html! {
-                svg width="100%" height=(short(self.height, 1)) viewBox=(format!("0 0 1000 {}", short(self.height, 1)))
+            Self::Line(class, points) => html! {
+                svg width="100%" height=(short(height, 1)) viewBox=(format!("0 0 1000 {}", short(height, 1)))
                     preserveAspectRatio="none" overflow="visible" {
                     @for piece in points.split(Option::is_none).filter(|piece| !piece.is_empty()) {
                         polyline class={ "line " (class) } points=(path(piece, y)) {}

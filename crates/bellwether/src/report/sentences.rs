@@ -25,84 +25,72 @@ impl Report {
     /// What the dataset comes to: what was published, since when it has been observed, what was rewritten, and whether its
     /// skill was measured.
     pub fn verdict(&self) -> Vec<String> {
-        let rows = if self.has_signals() { ["signal", "signals"] } else { ["article", "articles"] };
-        let rows = count_of(self.facts.rows, rows[0], rows[1]);
-        let tickers = count_of(self.facts.tickers.len() as u64, "ticker", "tickers");
-        let published = format!("{rows} of {tickers}, {}.", self.range());
+        let rows = self.count_of_rows(self.facts.rows, "");
+        let published = format!("{rows} of {}, {}.", tickers(self.facts.tickers.len()), self.range());
         let mut verdict = vec![published, self.standing(), format!("{}.", self.rewrite_finding())];
-        if self.has_signals() {
-            verdict.extend(self.skill_sentences());
-        }
+        let why = match &self.skill {
+            _ if !self.has_signals() => return verdict,
+            Some(Ok(skill)) => {
+                verdict.extend(skill.verdict());
+                return verdict;
+            }
+            Some(Err(why)) => format!("was not measured: {why}."),
+            None if self.facts.seen_live == 0 => {
+                "cannot be told yet: no signal was seen live, and the definition has no `[prices]`.".to_owned()
+            }
+            None => "was not measured: the definition has no `[prices]`.".to_owned(),
+        };
+        verdict.push(format!("Whether it predicts {why}"));
         verdict
     }
 
-    fn skill_sentences(&self) -> Vec<String> {
-        let why = match (&self.skill, self.facts.seen_live) {
-            (Some(Ok(skill)), _) => return skill.verdict(),
-            (Some(Err(why)), _) => format!("Whether it predicts was not measured: {why}."),
-            (None, 0) => {
-                "Whether it predicts cannot be told yet: no signal was seen live, and the definition has no `[prices]`."
-                    .to_owned()
-            }
-            (None, _) => "Whether it predicts was not measured: the definition has no `[prices]`.".to_owned(),
-        };
-        vec![why]
+    /// What its rows are.
+    fn noun(&self) -> &'static str {
+        if self.has_signals() { "signals" } else { "articles" }
+    }
+
+    /// A number of rows with their noun: `2 signals`, `1 article more`.
+    fn count_of_rows(&self, count: u64, more: &str) -> String {
+        let noun = self.noun();
+        count_of(count, &noun[..noun.len() - 1], noun) + more
     }
 
     /// What was observed: since when, how much of it live, and of how much the news is unknown.
     pub(super) fn standing(&self) -> String {
-        let parts = [Some(self.observed()), Some(self.sightings()), self.unknown_news()];
-        parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
-    }
-
-    fn observed(&self) -> String {
-        let count = self.work.runs.len() as u64;
-        let runs = count_of(count, "run", "runs");
-        match (&self.identity.watched, self.time_observed()) {
-            // In a single run, no change can be seen.
-            (Some(watch), Some(span)) if count > 1 => {
-                format!("Observed since {} in {runs}, over {span}.", watch.from.date_naive())
+        let (count, noun) = (self.work.runs.len() as u64, self.noun());
+        let watch = self.identity.watched.as_ref();
+        let since = watch.map(|watch| format!(" since {}", watch.from.date_naive())).unwrap_or_default();
+        // In a single run, no change can be seen.
+        let over = self.time_observed().filter(|_| count > 1).map(|span| format!(", over {span}")).unwrap_or_default();
+        let observed = format!("Observed{since} in {}{over}.", count_of(count, "run", "runs"));
+        let (live, rows, within) = (self.facts.seen_live, self.facts.rows, self.identity.live_within);
+        let seen = match live {
+            0 => format!("All {noun} were first seen later than {within} after their date."),
+            _ if live == rows => format!("All {noun} were seen live, within {within} of their date."),
+            _ => {
+                let (seen, rest) = (portion(live, rows), portion(rows - live, rows));
+                format!("{seen} of {noun} were seen live, within {within} of their date; {rest} were first seen later.")
             }
-            (Some(watch), _) => format!("Observed since {} in {runs}.", watch.from.date_naive()),
-            (None, _) => format!("Observed in {runs}."),
+        };
+        let unknown = self.numbers.longest_window().map_or(0, |window| window.unknown);
+        if unknown == 0 {
+            return format!("{observed} {seen}");
         }
+        let cut_off = self.work.cut_off.map(|cut_off| {
+            let lists = count_of(cut_off.tickers, "list", "lists");
+            let articles = count_of(cut_off.articles, "article", "articles");
+            format!("the service seems to cut {lists} off at {articles}")
+        });
+        let unasked = (self.unasked > 0).then(|| format!("it was not asked for {}", tickers(self.unasked as usize)));
+        let why: Vec<String> = cut_off.into_iter().chain(unasked).collect();
+        let why = if why.is_empty() { String::new() } else { format!(": {}", why.join(", and ")) };
+        format!("{observed} {seen} News is unknown for {} of signals{why}.", portion(unknown, rows))
     }
 
     /// The time from the first answer to the last.
     fn time_observed(&self) -> Option<String> {
         let watch = self.identity.watched.as_ref()?;
         Some(span((watch.until - watch.from).to_std().unwrap_or(Duration::ZERO)))
-    }
-
-    fn sightings(&self) -> String {
-        let noun = if self.has_signals() { "signals" } else { "articles" };
-        let (live, rows, within) = (self.facts.seen_live, self.facts.rows, self.identity.live_within);
-        if live == 0 {
-            return format!("All {noun} were first seen later than {within} after their date.");
-        }
-        if live == rows {
-            return format!("All {noun} were seen live, within {within} of their date.");
-        }
-        let (seen, rest) = (portion(live, rows), portion(rows - live, rows));
-        format!("{seen} of {noun} were seen live, within {within} of their date; {rest} were first seen later.")
-    }
-
-    fn unknown_news(&self) -> Option<String> {
-        let unknown = self.numbers.longest_window()?.unknown;
-        if unknown == 0 {
-            return None;
-        }
-        let mut why = Vec::new();
-        if let Some(cut_off) = self.work.cut_off {
-            let lists = count_of(cut_off.tickers, "list", "lists");
-            let articles = count_of(cut_off.articles, "article", "articles");
-            why.push(format!("the service seems to cut {lists} off at {articles}"));
-        }
-        if self.unasked > 0 {
-            why.push(format!("it was not asked for {}", count_of(self.unasked, "ticker", "tickers")));
-        }
-        let why = if why.is_empty() { String::new() } else { format!(": {}", why.join(", and ")) };
-        Some(format!("News is unknown for {} of signals{why}.", portion(unknown, self.facts.rows)))
     }
 
     /// Number of days with rows.
@@ -131,12 +119,11 @@ impl Report {
 
     /// How many tickers have gaps.
     pub(super) fn coverage_finding(&self, coverage: &Coverage) -> String {
-        let all = count_of(self.numbers.tickers.len() as u64, "ticker", "tickers");
-        match coverage.incomplete_count as u64 {
+        let all = tickers(self.numbers.tickers.len());
+        match coverage.incomplete.len() as u64 {
             _ if coverage.axis.starts.is_empty() => "No signals dated between 1900 and 2099".to_owned(),
             0 => format!("No gaps in {all}"),
-            1 => format!("1 of {all} has gaps"),
-            some => format!("{} of {all} have gaps", group_digits(some)),
+            some => some_of(some, &all, "gaps"),
         }
     }
 
@@ -153,36 +140,27 @@ impl Report {
         })
     }
 
-    /// How far sectors are apart; `None` if none is known.
-    pub(super) fn sector_finding(&self) -> Option<String> {
+    /// How far sectors are apart, with those that are furthest and whether that is more than noise; `None` if none is known.
+    pub(super) fn sector_finding(&self) -> Option<(String, Vec<String>)> {
         let only = self.sectors.iter().find(|sector| sector.name.is_some())?;
-        Some(match SectorExtremes::find(&self.sectors) {
-            None => format!("Every ticker with a sector is in {}", only.display_name()),
-            Some(SectorExtremes { test: None, .. }) => {
-                "There are too few tickers to tell whether sectors differ in their share of buys".to_owned()
-            }
-            Some(SectorExtremes { lowest, highest, test: Some(test) }) if test.p < 1.0 - CONFIDENCE => {
-                format!("Buys are {} and {}", lowest.buying(), highest.buying())
-            }
-            Some(_) => "Sectors differ in their share of buys by no more than noise".to_owned(),
-        })
-    }
-
-    /// The sectors that are furthest apart, and whether that is more than noise; nothing with fewer than two.
-    pub(super) fn sector_test(&self) -> Vec<String> {
         let Some(SectorExtremes { lowest, highest, test }) = SectorExtremes::find(&self.sectors) else {
-            return Vec::new();
+            return Some((format!("Every ticker with a sector is in {}", only.display_name()), Vec::new()));
         };
         let mut said = vec![format!("Lowest: {}. Highest: {}.", lowest.buying(), highest.buying())];
-        if let Some(ShareDifference { p, comparisons, .. }) = test {
-            let p = if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") };
-            let chosen = match comparisons {
-                1 => String::new(),
-                many => format!(", for the widest of {} differences", group_digits(many)),
-            };
-            said.push(format!("Welch's test with tickers as clusters gives {p}{chosen}."));
+        let Some(ShareDifference { p, comparisons, .. }) = test else {
+            let few = "There are too few tickers to tell whether sectors differ in their share of buys";
+            return Some((few.to_owned(), said));
+        };
+        let size = if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") };
+        let chosen = match comparisons {
+            1 => String::new(),
+            many => format!(", for the widest of {} differences", group_digits(many)),
+        };
+        said.push(format!("Welch's test with tickers as clusters gives {size}{chosen}."));
+        if p < 1.0 - CONFIDENCE {
+            return Some((format!("Buys are {} and {}", lowest.buying(), highest.buying()), said));
         }
-        said
+        Some(("Sectors differ in their share of buys by no more than noise".to_owned(), said))
     }
 
     /// The share of signals that have news, and for how many that is unknown; the number of articles without windows.
@@ -222,15 +200,14 @@ impl Report {
             0 => String::new(),
             count => format!(", {} without a score", group_digits(count)),
         };
-        let (tickers, all) =
-            (group_digits(news.reached()), count_of(self.facts.tickers.len() as u64, "ticker", "tickers"));
+        let (reached, all) = (group_digits(news.reached()), tickers(self.facts.tickers.len()));
         let dated = match (news.days.keys().next(), news.days.keys().next_back()) {
             (Some(first), Some(last)) if first != last => format!(", dated {first} to {last}"),
             (Some(only), _) => format!(", dated {only}"),
             _ => String::new(),
         };
         let articles = count_of(news.articles, "article", "articles");
-        Some(format!("{articles} about {tickers} of {all}{unscored}{dated}, with their latest known scores."))
+        Some(format!("{articles} about {reached} of {all}{unscored}{dated}, with their latest known scores."))
     }
 
     /// The revisions, if anything changed.
@@ -240,20 +217,16 @@ impl Report {
 
     /// The share that changed.
     pub(super) fn rewrite_finding(&self) -> String {
-        let time = self
-            .time_observed()
-            .map_or_else(String::new, |span| format!(" ({span} from the first answer to the last)"));
+        let time = self.time_observed().map(|span| format!(" ({span} from the first answer to the last)"));
+        let time = time.unwrap_or_default();
         match self.changes() {
-            Some(changes) => {
-                let mut shares = Vec::new();
-                for (rewrites, what) in [(&changes.signals, "signals"), (&changes.articles, "articles")] {
-                    match rewrites.total.rate {
-                        None => {}
-                        Some(_) if rewrites.total.changed == 0 => shares.push(format!("no {what}")),
-                        Some(rate) => shares.push(format!("{} of {what}", percent(rate))),
-                    }
-                }
-                let shares = shares.join(" and ");
+            Some(Revisions { signals, articles, .. }) => {
+                let share = |(rewrites, what): (&Rewrites, &str)| match rewrites.total.rate? {
+                    _ if rewrites.total.changed == 0 => Some(format!("no {what}")),
+                    rate => Some(format!("{} of {what}", percent(rate))),
+                };
+                let shares = [(signals, "signals"), (articles, "articles")].into_iter().filter_map(share);
+                let shares = shares.collect::<Vec<_>>().join(" and ");
                 let (first, rest) = shares.split_at(1);
                 format!("{}{rest} changed after they were first seen{time}", first.to_uppercase())
             }
@@ -264,11 +237,10 @@ impl Report {
 
     /// How many columns have nulls.
     pub(super) fn column_finding(&self) -> String {
-        let all = group_digits(self.columns.len() as u64);
+        let all = format!("{} columns", group_digits(self.columns.len() as u64));
         match self.columns.iter().filter(|column| column.nulls > 0).count() as u64 {
-            0 => format!("No nulls in {all} columns"),
-            1 => format!("1 of {all} columns has nulls"),
-            some => format!("{} of {all} columns have nulls", group_digits(some)),
+            0 => format!("No nulls in {all}"),
+            some => some_of(some, &all, "nulls"),
         }
     }
 
@@ -300,22 +272,31 @@ impl Report {
     }
 }
 
+/// `1 of 3 tickers has gaps`.
+fn some_of(some: u64, all: &str, what: &str) -> String {
+    format!("{} of {all} {} {what}", group_digits(some), if some == 1 { "has" } else { "have" })
+}
+
+/// `2 tickers`.
+fn tickers(count: usize) -> String {
+    count_of(count as u64, "ticker", "tickers")
+}
+
 impl Since {
     /// What changed, in a sentence.
     pub(super) fn in_words(&self, report: &Report) -> String {
         let mut said = Vec::new();
         let (rows, before) = (report.facts.rows, self.rows);
-        let [one, many] = if report.has_signals() { ["signal", "signals"] } else { ["article", "articles"] };
-        match rows.checked_sub(before) {
-            Some(0) => said.push(format!("as many {many}")),
-            Some(more) => said.push(count_of(more, &format!("{one} more"), &format!("{many} more"))),
-            None => said.push(count_of(before - rows, &format!("{one} fewer"), &format!("{many} fewer"))),
-        }
-        for (tickers, what) in [(&self.appeared, "new"), (&self.disappeared, "gone")] {
-            if !tickers.is_empty() {
-                let (count, names) = (tickers.len() as u64, tickers.iter().take(NAMED).cloned().collect::<Vec<_>>());
-                let more = if tickers.len() > NAMED { ", …" } else { "" };
-                said.push(format!("{} {what} ({}{more})", count_of(count, "ticker", "tickers"), names.join(", ")));
+        said.push(match rows.checked_sub(before) {
+            Some(0) => format!("as many {}", report.noun()),
+            Some(more) => report.count_of_rows(more, " more"),
+            None => report.count_of_rows(before - rows, " fewer"),
+        });
+        for (names, what) in [(&self.appeared, "new"), (&self.disappeared, "gone")] {
+            if !names.is_empty() {
+                let more = if names.len() > NAMED { ", …" } else { "" };
+                let first = names[..names.len().min(NAMED)].join(", ");
+                said.push(format!("{} {what} ({first}{more})", tickers(names.len())));
             }
         }
         let newest = report.facts.bounds().map(|(_, last)| last);
@@ -355,12 +336,10 @@ impl Numbers {
 
     /// The pairs in which some share is lowest and highest.
     pub(super) fn pair_range(&self, share: fn(Totals) -> Option<f64>, [low, high]: [&str; 2]) -> Option<String> {
-        let rated: Vec<(&PairNumbers, f64)> =
-            self.pairs.iter().filter_map(|pair| Some((pair, share(pair.totals)?))).collect();
-        let least = rated.iter().min_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        let most = rated.iter().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
-        let shown = |(pair, share): &(&PairNumbers, f64)| format!("{}, {}", pair.name(), percent(*share));
-        (rated.len() > 1).then(|| format!("{low} for {}; {high} for {}.", shown(least), shown(most)))
+        let [least, most] = extremes(&self.pairs, |pair| share(pair.totals))?;
+        let shown = |(pair, share): (&PairNumbers, f64)| format!("{}, {}", pair.name(), percent(share));
+        let is_one = self.pairs.iter().filter(|pair| share(pair.totals).is_some()).count() == 1;
+        (!is_one).then(|| format!("{low} for {}; {high} for {}.", shown(least), shown(most)))
     }
 
     /// Whether confident signals flip less often: the least and the most confident that have a successor, as many whole bins
@@ -396,60 +375,44 @@ impl Numbers {
 
     /// How often pairs agree; `None` with a single pair.
     pub(super) fn agreement_finding(&self) -> Option<String> {
-        let share = |it: &Agreement| percent(it.answers.rate().unwrap_or_default());
-        match (&self.agreements, self.agreement_extremes()) {
-            _ if self.pairs.len() < 2 => None,
-            (None, _) => Some(format!("Agreement of {} pairs is not counted", group_digits(self.pairs.len() as u64))),
-            (_, None) => Some("No two pairs have a signal for the same ticker and date".to_owned()),
-            (_, Some([least, most])) if least.pairs == most.pairs => {
-                Some(format!("{} agree on {}", self.pair_names(least), least.in_words()))
-            }
-            (_, Some([least, most])) => Some(match least.answers.kappa().zip(most.answers.kappa()) {
-                None => format!("Pairs agree on {} to {} of their signals", share(least), share(most)),
-                Some((low, high)) if self.are_apart(least, most) => {
-                    format!("Agreement of pairs beyond chance is {} to {}", round(low, 2), round(high, 2))
-                }
-                Some(_) => {
-                    let mean = mean(&self.kappas()).unwrap_or_default();
-                    format!("Agreement of pairs beyond chance is {}, and differs by no more than noise", round(mean, 2))
-                }
-            }),
+        if self.pairs.len() < 2 {
+            return None;
         }
+        let Some(agreements) = &self.agreements else {
+            return Some(format!("Agreement of {} pairs is not counted", group_digits(self.pairs.len() as u64)));
+        };
+        let Some([least, most]) = self.agreement_extremes() else {
+            return Some("No two pairs have a signal for the same ticker and date".to_owned());
+        };
+        if least.pairs == most.pairs {
+            return Some(format!("{} agree on {}", self.pair_names(least), least.in_words()));
+        }
+        let Some((low, high)) = least.answers.kappa().zip(most.answers.kappa()) else {
+            let [low, high] = [least, most].map(|it| percent(it.answers.rate().unwrap_or_default()));
+            return Some(format!("Pairs agree on {low} to {high} of their signals"));
+        };
+        // The signals of a date may all repeat one another, so a date counts as one observation.
+        let z = match [least, most].map(|it| it.answers.kappa_error(self.day_count())) {
+            [Some(one), Some(other)] => (high - low) / (one.powi(2) + other.powi(2)).sqrt().max(f64::MIN_POSITIVE),
+            _ => 0.0,
+        };
+        let kappas: Vec<f64> = agreements.iter().filter_map(|it| it.answers.kappa()).collect();
+        let compared = kappas.len() as f64;
+        let is_apart = 2.0 * normal_tail(z) * compared * (compared - 1.0) / 2.0 < 1.0 - CONFIDENCE;
+        let beyond = if is_apart {
+            format!("{} to {}", round(low, 2), round(high, 2))
+        } else {
+            format!("{}, and differs by no more than noise", round(mean(&kappas).unwrap_or_default(), 2))
+        };
+        Some(format!("Agreement of pairs beyond chance is {beyond}"))
     }
 
     /// The two pairs that agree least, and the two that agree most: beyond chance, where chance does not explain everything.
     pub(super) fn agreement_extremes(&self) -> Option<[&Agreement; 2]> {
-        let all: Vec<&Agreement> = self.agreements.iter().flatten().filter(|it| it.answers.both > 0).collect();
-        let has_kappa = all.iter().any(|it| it.answers.kappa().is_some());
+        let all = || self.agreements.iter().flatten().filter(|it| it.answers.both > 0);
+        let has_kappa = all().any(|it| it.answers.kappa().is_some());
         let rank = |it: &Agreement| if has_kappa { it.answers.kappa() } else { it.answers.rate() };
-        let ranked: Vec<(&Agreement, f64)> = all.iter().filter_map(|it| Some((*it, rank(it)?))).collect();
-        let least = ranked.iter().min_by(|(_, one), (_, other)| one.total_cmp(other))?.0;
-        let most = ranked.iter().max_by(|(_, one), (_, other)| one.total_cmp(other))?.0;
-        Some([least, most])
-    }
-
-    fn kappas(&self) -> Vec<f64> {
-        self.agreements.iter().flatten().filter_map(|it| it.answers.kappa()).collect()
-    }
-
-    /// Whether two agreements, the lowest and the highest of all, differ by more than noise. The signals of a date may all
-    /// repeat one another, so a date counts as one observation.
-    fn are_apart(&self, least: &Agreement, most: &Agreement) -> bool {
-        let compared = self.kappas().len() as f64;
-        let error = |it: &Agreement| it.answers.kappa_error(self.day_count());
-        let (kappas, errors) = (least.answers.kappa().zip(most.answers.kappa()), error(least).zip(error(most)));
-        let (Some((low, high)), Some((one, other))) = (kappas, errors) else { return false };
-        let z = (high - low) / (one.powi(2) + other.powi(2)).sqrt().max(f64::MIN_POSITIVE);
-        2.0 * normal_tail(z) * compared * (compared - 1.0) / 2.0 < 1.0 - CONFIDENCE
-    }
-
-    /// What the numbers beyond chance are.
-    pub(super) fn on_kappa(&self) -> Option<String> {
-        (!self.kappas().is_empty()).then(|| {
-            "Agreement beyond chance is Cohen's kappa: 0 if two pairs agree as often as two that buy as often and know \
-             nothing of each other, 1 if they always agree, negative if they agree less often than by chance."
-                .to_owned()
-        })
+        extremes(all(), rank).map(|extremes| extremes.map(|(agreement, _)| agreement))
     }
 
     /// The names of the two: `5d bear and 5d bull`.
@@ -494,6 +457,17 @@ impl ColumnNumbers {
     }
 }
 
+/// The first of those with the least rank and the last of those with the greatest, with their ranks.
+fn extremes<'a, T>(
+    all: impl IntoIterator<Item = &'a T>,
+    rank: impl Fn(&T) -> Option<f64>,
+) -> Option<[(&'a T, f64); 2]> {
+    let ranked: Vec<(&T, f64)> = all.into_iter().filter_map(|it| Some((it, rank(it)?))).collect();
+    let least = ranked.iter().min_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    let most = ranked.iter().max_by(|(_, one), (_, other)| one.total_cmp(other))?;
+    Some([*least, *most])
+}
+
 /// The two sectors that are furthest apart in their share of buys.
 pub(super) struct SectorExtremes<'a> {
     pub(super) lowest: &'a SectorNumbers,
@@ -509,9 +483,8 @@ impl<'a> SectorExtremes<'a> {
     /// Those of some sectors; `None` with fewer than two that have a name.
     pub(super) fn find(sectors: &'a [SectorNumbers]) -> Option<Self> {
         let known: Vec<&SectorNumbers> = sectors.iter().filter(|sector| sector.name.is_some()).collect();
-        let share = |sector: &&SectorNumbers| sector.totals().buy_share().unwrap_or_default();
-        let lowest = known.iter().copied().min_by(|one, other| share(one).total_cmp(&share(other)))?;
-        let highest = known.iter().copied().max_by(|one, other| share(one).total_cmp(&share(other)))?;
+        let share = |sector: &SectorNumbers| Some(sector.totals().buy_share().unwrap_or_default());
+        let [(lowest, _), (highest, _)] = extremes(known.iter().copied(), share)?;
         let count = known.len() as u64;
         if count < 2 {
             return None;
@@ -577,20 +550,16 @@ impl Rewrites {
 impl Answers {
     /// Number of rejected records and unknown fields.
     pub(super) fn unusable(&self) -> String {
-        let of_which = |new: Option<u64>| match new {
-            None => String::new(),
-            Some(0) => " (none new)".to_owned(),
-            Some(new) => format!(" ({} new)", group_digits(new)),
+        let counted = |count: u64, new: Option<u64>, [none, one, many]: [&str; 3]| match (count, new) {
+            (0, _) => format!("{none} {many}"),
+            (_, None) => count_of(count, one, many),
+            (_, Some(0)) => format!("{} (none new)", count_of(count, one, many)),
+            (_, Some(new)) => format!("{} ({} new)", count_of(count, one, many), group_digits(new)),
         };
         let Self { rejects, unknown, .. } = self;
-        let rejected = match rejects.records {
-            0 => "No rejected records".to_owned(),
-            some => count_of(some, "rejected record", "rejected records") + &of_which(rejects.new),
-        };
-        let unknown = match unknown.fields.len() as u64 {
-            0 => "no unknown fields".to_owned(),
-            some => count_of(some, "unknown field", "unknown fields") + &of_which(unknown.new),
-        };
+        let rejected = counted(rejects.records, rejects.new, ["No", "rejected record", "rejected records"]);
+        let fields = unknown.fields.len() as u64;
+        let unknown = counted(fields, unknown.new, ["no", "unknown field", "unknown fields"]);
         format!("{rejected}, {unknown}")
     }
 }

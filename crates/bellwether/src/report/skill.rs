@@ -1,11 +1,13 @@
 //! Skill: whether signals predicted, as published and as they stand today. Only where the definition has prices.
 
+use std::cmp::Reverse;
+
 use bellwether_statistics::MeanTest;
 use bellwether_statistics::calibration::BandPoint;
 use maud::{Markup, html};
 
 use super::frame::{Section, figure, part};
-use super::plots::{Along, Chart, Layer, Mark, Row, rows};
+use super::plots::{Along, Layer, Mark, Row, chart, rows};
 use crate::audit::skill::{PairSkill, Skill, State};
 use crate::text::human::{count_of, group_digits, percent, round};
 
@@ -19,7 +21,7 @@ const LEAST_END: f64 = 0.05;
 const STATES: [(State, &str); 2] = [(State::Published, "published"), (State::Today, "today")];
 
 /// A mean rank correlation: what of, its class, on how many dates, and its test.
-struct Mean<'a>(String, &'static str, u64, f64, Option<&'a MeanTest>);
+type Mean<'a> = (String, &'static str, u64, f64, Option<&'a MeanTest>);
 
 /// The section of what was measured, or of why it was not.
 pub(super) fn section_of(skill: &Result<Skill, String>) -> Section {
@@ -30,8 +32,10 @@ pub(super) fn section_of(skill: &Result<Skill, String>) -> Section {
             return part("skill", "Skill", finding, vec![format!("{why}.")], &html! {});
         }
     };
-    let pairs = skill.drawn_pairs();
-    let measured = skill.pairs.iter().filter(|pair| is_measured(pair)).count();
+    let mut pairs: Vec<&PairSkill> = skill.pairs.iter().filter(|pair| is_measured(pair)).collect();
+    let measured = pairs.len();
+    pairs.sort_by_key(|pair| Reverse(STATES.map(|(state, _)| pair.measure(state).ranks.dates)));
+    pairs.truncate(4);
     let body = html! {
         @if let Some(first) = pairs.first() {
             (multiples("Cumulative rank correlation", CUMULATIVE, &pairs, cumulative))
@@ -58,16 +62,9 @@ const RELIABILITY: &str = "The share of signals that came true at each confidenc
 const DECAY: &str = "Mean rank correlation with the return over the horizon, over the horizon after it, and so on; no two share a \
                      session. Dark as published, green as it stands today.";
 
-impl Skill {
-    /// The pairs that are shown.
-    fn drawn_pairs(&self) -> Vec<&PairSkill> {
-        let mut pairs: Vec<&PairSkill> = self.pairs.iter().filter(|pair| is_measured(pair)).collect();
-        pairs.sort_by_key(|pair| {
-            std::cmp::Reverse([State::Published, State::Today].map(|state| pair.measure(state).ranks.dates))
-        });
-        pairs.truncate(4);
-        pairs
-    }
+/// The id of a plot of a pair.
+fn id_of(plot: &str, pair: &PairSkill) -> String {
+    format!("plot-{plot}-{}-{}", pair.period, pair.regime)
 }
 
 fn is_measured(pair: &PairSkill) -> bool {
@@ -124,16 +121,10 @@ fn cumulative(pair: &PairSkill) -> Option<Markup> {
         label
     });
     layers.push(Layer::Labels(labels.collect()));
-    let (period, regime) = (pair.period, pair.regime);
-    let chart = Chart {
-        id: format!("plot-skill-{period}-{regime}"),
-        label: format!("Cumulative rank correlation of {period} {regime}"),
-        height: 120.0,
-        ends: [format!("{high:.1}"), format!("{low:.1}")],
-        along: Along::Labels(vec![(0.0, day(first)), (1.0, day(last))]),
-        layers,
-    };
-    Some(chart.draw())
+    let along = Along::Labels(vec![(0.0, day(first)), (1.0, day(last))]);
+    let label = format!("Cumulative rank correlation of {} {}", pair.period, pair.regime);
+    let ends = [&*format!("{high:.1}"), &*format!("{low:.1}")];
+    Some(chart(&id_of("skill", pair), &label, 120.0, ends, &along, &layers))
 }
 
 fn hit_rates(pairs: &[&PairSkill], skill: &Skill) -> Markup {
@@ -188,24 +179,19 @@ fn reliability(pair: &PairSkill) -> Option<Markup> {
         let frequency = percent(point.calibrated);
         format!("confidence {:.3}\n{frequency} came true\n{lower} to {upper} if calibrated", point.forecast)
     });
-    let (period, regime) = (pair.period, pair.regime);
     let (signals, dates) =
         (count_of(reliability.signals, "signal", "signals"), count_of(reliability.dates, "date", "dates"));
-    let what = format!("{period} {regime} {class}: {signals} of {dates}");
-    let chart = Chart {
-        id: format!("plot-reliability-{period}-{regime}"),
-        label: what.clone(),
-        height: 160.0,
-        ends: [percent(high), percent(low)],
-        along: Along::Labels(vec![(0.0, format!("{:.2}", first.forecast)), (1.0, format!("{:.2}", last.forecast))]),
-        layers: vec![
-            Layer::Columns("band flush", bands),
-            Layer::Line("diagonal", line(|point| point.forecast)),
-            Layer::Line(class, line(|point| point.calibrated)),
-            Layer::Labels(labels.collect()),
-        ],
-    };
-    Some(html! { (chart.draw()) small { (what) } })
+    let what = format!("{} {} {class}: {signals} of {dates}", pair.period, pair.regime);
+    let along = Along::Labels(vec![(0.0, format!("{:.2}", first.forecast)), (1.0, format!("{:.2}", last.forecast))]);
+    let layers = [
+        Layer::Columns("band flush", bands),
+        Layer::Line("diagonal", line(|point| point.forecast)),
+        Layer::Line(class, line(|point| point.calibrated)),
+        Layer::Labels(labels.collect()),
+    ];
+    let ends = [&*percent(high), &*percent(low)];
+    let chart = chart(&id_of("reliability", pair), &what, 160.0, ends, &along, &layers);
+    Some(html! { (chart) small { (what) } })
 }
 
 fn decay(pair: &PairSkill) -> Option<Markup> {
@@ -229,16 +215,10 @@ fn decay(pair: &PairSkill) -> Option<Markup> {
         layers.push(Layer::Columns(class, columns));
     }
     layers.push(Layer::Rule("base", y(0.0)));
-    let (period, regime) = (pair.period, pair.regime);
-    let chart = Chart {
-        id: format!("plot-decay-{period}-{regime}"),
-        label: format!("Decay of {period} {regime}"),
-        height: 90.0,
-        ends: [round(high, 3), round(low, 3)],
-        along: Along::Labels((0..lags).map(|lag| ((lag as f64 + 0.5) / lags as f64, lag.to_string())).collect()),
-        layers,
-    };
-    Some(chart.draw())
+    let along = Along::Labels((0..lags).map(|lag| ((lag as f64 + 0.5) / lags as f64, lag.to_string())).collect());
+    let label = format!("Decay of {} {}", pair.period, pair.regime);
+    let ends = [&*round(high, 3), &*round(low, 3)];
+    Some(chart(&id_of("decay", pair), &label, 90.0, ends, &along, &layers))
 }
 
 /// The correlations of a pair by the number of news.
@@ -248,7 +228,7 @@ fn by_news(pair: &PairSkill) -> Markup {
         for group in &pair.measure(state).by_news {
             let name = format!("{} in {}, {}", group.articles, group.window, state.as_str());
             let measure = &group.measure;
-            means.extend(measure.correlation.map(|mean| Mean(name, class, measure.dates, mean, measure.test.as_ref())));
+            means.extend(measure.correlation.map(|mean| (name, class, measure.dates, mean, measure.test.as_ref())));
         }
     }
     let note = "Mean rank correlation among the names with as many articles in a window, as far as was known when they were \
@@ -261,16 +241,14 @@ fn features(skill: &Skill, pair: &PairSkill) -> Markup {
     let mut means = Vec::new();
     for feature in skill.features.iter().filter(|feature| feature.period == pair.period) {
         for measure in &feature.measures {
-            let Some((_, class)) = STATES.iter().find(|(state, _)| *state == measure.state) else { continue };
+            let Some((_, class)) = STATES.into_iter().find(|(state, _)| *state == measure.state) else { continue };
             let (ranks, name) = (&measure.ranks, format!("{}, {}", feature.feature, measure.state.as_str()));
             let Some(alone) = ranks.correlation else { continue };
-            means.push(Mean(name.clone(), class, ranks.dates, alone, ranks.test.as_ref()));
-            if let Some((partial, mean)) =
-                measure.partial.as_ref().and_then(|partial| Some((partial, partial.correlation?)))
-            {
-                let name = format!("{name}, given the signal");
-                means.push(Mean(name, class, partial.dates, mean, partial.test.as_ref()));
-            }
+            means.push((name.clone(), class, ranks.dates, alone, ranks.test.as_ref()));
+            let Some((partial, mean)) = measure.partial.as_ref().and_then(|it| Some((it, it.correlation?))) else {
+                continue;
+            };
+            means.push((format!("{name}, given the signal"), class, partial.dates, mean, partial.test.as_ref()));
         }
     }
     let note = "Mean rank correlation of each feature of the news with the return over the horizon, with its 95 % interval: by \
@@ -283,13 +261,13 @@ fn intervals(title: &str, note: &str, means: Vec<Mean<'_>>) -> Markup {
         return html! {};
     }
     let mut end = LEAST_END;
-    for Mean(.., mean, test) in &means {
+    for (.., mean, test) in &means {
         let [lower, upper] = test.map_or([*mean; 2], |test| [test.interval.lower, test.interval.upper]);
         end = end.max(mean.abs()).max(lower.abs()).max(upper.abs());
     }
     let place = |value: f64| (value / end + 1.0) / 2.0;
     let id = title.to_lowercase().replace(' ', "-");
-    let all = means.into_iter().enumerate().map(|(index, Mean(name, class, dates, mean, test))| {
+    let all = means.into_iter().enumerate().map(|(index, (name, class, dates, mean, test))| {
         let label = format!("{name}: {} of {}", round(mean, 4), count_of(dates, "date", "dates"));
         let ends = test.map(|test| [test.interval.lower, test.interval.upper].map(place));
         let mark = Mark::Interval(place(mean), ends);

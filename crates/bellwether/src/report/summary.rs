@@ -122,13 +122,6 @@ struct Pair {
     regime: String,
     #[serde(flatten)]
     signals: Signals,
-    #[serde(flatten)]
-    flips: Flipping,
-}
-
-/// How often signals flip.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Flipping {
     /// Signals that another one of their series follows.
     followed: u64,
     /// Those of them that the opposite follows.
@@ -170,19 +163,15 @@ struct SectorSignals {
     tickers: u64,
     #[serde(flatten)]
     signals: Signals,
-    #[serde(flatten)]
-    flips: Flipping,
+    /// Signals that another one of their series follows.
+    followed: u64,
+    /// Those of them that the opposite follows.
+    flipped: u64,
 }
 
 impl From<Totals> for Signals {
     fn from(totals: Totals) -> Self {
         Self { count: totals.rows, buys: totals.buys, mean_confidence: totals.mean_confidence() }
-    }
-}
-
-impl From<Totals> for Flipping {
-    fn from(totals: Totals) -> Self {
-        Self { followed: totals.followed, flipped: totals.flipped }
     }
 }
 
@@ -206,7 +195,8 @@ impl Report {
             period: pair.period.to_string(),
             regime: pair.regime.to_string(),
             signals: pair.totals.into(),
-            flips: pair.totals.into(),
+            followed: pair.totals.followed,
+            flipped: pair.totals.flipped,
         });
         let pairs = pairs.collect();
         let agreements = numbers.agreements.as_ref().map(|all| {
@@ -223,10 +213,11 @@ impl Report {
             sector: sector.name.clone(),
             tickers: sector.tickers.len() as u64,
             signals: sector.totals().into(),
-            flips: sector.totals().into(),
+            followed: sector.totals().followed,
+            flipped: sector.totals().flipped,
         });
         let coverage = numbers.coverage(1);
-        let incomplete = coverage.incomplete.iter().map(|covered| {
+        let incomplete = coverage.incomplete.iter().take(64).map(|covered| {
             let (days, due) = covered.total();
             IncompleteTicker { ticker: covered.ticker.clone(), days, due }
         });

@@ -115,9 +115,9 @@ impl Report {
                 lines.wrap("  ", &format!("{}: {}", numbers.pair_names(agreement), agreement.in_words()));
             }
         }
-        if let Some(finding) = self.sector_finding() {
+        if let Some((finding, asides)) = self.sector_finding() {
             lines.heading(finding);
-            self.sector_test().iter().for_each(|text| lines.wrap("", text));
+            asides.iter().for_each(|text| lines.wrap("", text));
             for sector in &self.sectors {
                 let totals = sector.totals();
                 let shown = portion(totals.buys, totals.rows);

@@ -32,7 +32,7 @@ use crate::interface::Ticker;
 use crate::key;
 use crate::plan::{Claims, Codec, DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
 use crate::spark::{Address, Cluster, RowDigest, SUCCESS, SparkError, TOKEN, Write};
-use crate::sql::{self, Dialect, ForgottenRuns, Question, statement};
+use crate::sql::{self, Dialect, Question};
 use crate::store::{self, Latest, Store};
 use crate::tables::{ArticleCounts, Table};
 use crate::text::human::group_digits;
@@ -193,7 +193,6 @@ impl Builder<'_> {
     /// The statement for a cluster that reads the archive at a location.
     fn cluster_job(&self, archive: &str, options: &BuildOptions, notes: Vec<String>) -> Result<ClusterJob> {
         let asked = asked_news(self.view, self.scope)?;
-        let forgotten = ForgottenRuns::of(self.view);
         let question = Question {
             name: &self.plan.name,
             plan: &self.plan.dataset,
@@ -201,15 +200,13 @@ impl Builder<'_> {
             requests: &self.scope.requests,
             excluded: &self.scope.excluded,
             news: asked.as_ref(),
-            as_of: self.view.as_of(),
-            forgotten: &forgotten,
+            view: self.view,
             archive: &[archive.to_owned()],
-            claimed: None,
             dialect: Dialect::Spark,
         };
         Ok(ClusterJob {
             plan: self.plan.clone(),
-            statement: statement(&question)?,
+            statement: question.statement()?,
             provenance: Provenance {
                 name: self.plan.name.clone(),
                 definition: self.plan.text.clone(),

@@ -7,7 +7,7 @@ use super::observer::Control;
 use super::scope::{archived_scope, asked_news};
 use crate::error::{Error, Result};
 use crate::plan::{AdHoc, Plan};
-use crate::sql::{self, Dialect, ForgottenRuns, Question, statement};
+use crate::sql::{self, Dialect, Question};
 
 /// The options of a statement.
 #[derive(Clone, Debug)]
@@ -46,7 +46,6 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
         (None, _) => view.archive().roots().into_iter().map(sql::path_text).collect::<Result<_, _>>()?,
     };
     let news = asked_news(&view, &scope)?;
-    let forgotten = ForgottenRuns::of(&view);
     let question = Question {
         name: &plan.name,
         plan: &plan.dataset,
@@ -54,11 +53,9 @@ pub fn sql(mut plan: Plan, options: SqlOptions) -> Result<String> {
         requests: &scope.requests,
         excluded: &scope.excluded,
         news: news.as_ref(),
-        as_of: view.as_of(),
-        forgotten: &forgotten,
+        view: &view,
         archive: &folders,
-        claimed: view.claimed_until(&plan.dataset),
         dialect,
     };
-    statement(&question)
+    question.statement()
 }

@@ -17,179 +17,159 @@ use http::StatusCode;
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 
-use super::question::Question;
-use super::refusal::{Refusal, json};
+use super::question::{Question, Refusal, record, text};
 use crate::interface::{
-    ArticleReference, BatchedHistory, ChangeSet, HistoricalSentiment, HistoryEntry, HistoryKey, IndexedSignal,
-    LatestForm, LatestSignal, NewsArticle, Period, Regime, SectorHistory, SentimentSummary, SummaryForm,
-    TrailingSummary,
+    ArticleReference, BatchedHistory, ChangeSet, Endpoint, HistoricalSentiment, HistoryEntry, HistoryKey,
+    IndexedSignal, LatestForm, LatestSignal, NewsArticle, Period, Regime, SectorHistory, SentimentSummary, SummaryForm,
+    Ticker, TrailingSummary,
 };
-use crate::net::listen::{Answer, stream};
-
-/// The source of answers: the universe, and the shapes of a point of the change record.
-#[derive(Debug)]
-pub(super) struct AnswerSource {
-    pub(super) universe: Universe,
-    pub(super) change_set: ChangeSet,
-}
+use crate::net::listen::{Answer, stream, whole};
 
 /// The offset of dates; the batched shape has none.
 const OFFSET: &str = "+00:00";
 
-/// The dates of an answer, newest first, with the text that all of its entries borrow.
-struct Dates(Vec<(NaiveDate, String)>);
-
-impl AnswerSource {
-    /// The answer to a question.
-    pub(super) fn answer(self: &Arc<Self>, question: Question) -> Result<Answer, Refusal> {
-        let find = |symbol: String| {
-            companies::find(&symbol).ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "Unknown ticker"))
-        };
-        Ok(match question {
-            Question::Sector { outlook, sector } => self.sector(outlook, &sector),
-            Question::Batch { model, period, regime, limit } => self.batch(model, period, regime, limit),
-            Question::History { outlook, symbol, limit } => {
-                let company = find(symbol)?;
-                self.history(company, &self.universe.series(company, outlook), limit)
-            }
-            Question::Latest { outlook, symbol } => {
-                let company = find(symbol)?;
-                self.latest(company, &self.universe.series(company, outlook))
-            }
-            Question::Tickers => of_record(&self.universe.tickers().collect::<Vec<_>>()),
-            Question::Summary { symbol } => self.summary(find(symbol)?),
-            Question::Articles { symbol } => self.articles(find(symbol)?),
-            Question::DailySentiment { symbol } => self.daily_sentiment(find(symbol)?),
-        })
+/// The answer of a universe, in the shapes of a point of the change record.
+pub(super) fn answer(universe: &Universe, change_set: ChangeSet, question: &Question) -> Result<Answer, Refusal> {
+    let Question { endpoint, symbol, period, regime, limit, .. } = question;
+    if *endpoint == Endpoint::TickersAvailable {
+        return Ok(found(&universe.tickers().collect::<Vec<_>>()));
     }
-
-    fn sector(self: &Arc<Self>, outlook: Outlook, sector: &str) -> Answer {
-        let source = Arc::clone(self);
-        let dates = Dates::new(&self.universe, OFFSET, usize::MAX);
-        let companies: Vec<&Company> = companies::all().iter().filter(|company| company.sector == sector).collect();
-        object(companies, move |company| {
-            let series = source.universe.series(company, outlook);
-            let predictions = dates.entries(&series, source.universe.today());
-            let Outlook { period, regime, .. } = outlook;
-            member(company, &SectorHistory { ticker: company.ticker.clone(), regime, period, predictions })
-        })
+    if !endpoint.is_of_one_ticker() {
+        return Ok(histories(universe, question));
     }
-
-    fn batch(self: &Arc<Self>, model: Model, period: Option<Period>, regime: Option<Regime>, limit: usize) -> Answer {
-        let source = Arc::clone(self);
-        let dates = Dates::new(&self.universe, "", limit);
-        object(companies::all().iter().collect(), move |company| {
-            let own = source.universe.own_series(company);
-            let (period, regime) = (period.unwrap_or(own.0), regime.unwrap_or(own.1));
-            let series = source.universe.series(company, Outlook { model, period, regime });
-            let items = dates.entries(&series, source.universe.today());
-            member(company, &BatchedHistory { items, period, regime, ticker: company.ticker.clone() })
-        })
-    }
-
-    fn history(&self, company: &Company, series: &PredictionSeries, limit: usize) -> Answer {
-        let dates = Dates::new(&self.universe, OFFSET, limit);
-        let entries = dates.entries(series, self.universe.today());
-        let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
-        match self.change_set.history_key() {
-            HistoryKey::Items => of_record(&BatchedHistory { items: entries, period, regime, ticker }),
-            HistoryKey::Predictions => of_record(&SectorHistory { ticker, regime, period, predictions: entries }),
+    let company = companies::find(symbol).ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "Unknown ticker"))?;
+    let (ticker, today) = (company.ticker.clone(), universe.today());
+    let (period, regime) = (period.unwrap_or_default(), regime.unwrap_or_default());
+    let series = universe.series(company, Outlook { model: Model::behind(*endpoint), period, regime });
+    Ok(match endpoint {
+        Endpoint::SocialSentiment => summary(universe, change_set, company),
+        Endpoint::NewsArticles => {
+            let articles = universe.articles(company);
+            let records = articles.iter().map(|article| NewsArticle {
+                date: article.date.to_string().into(),
+                title: article.title().into(),
+                score: Some(article.written_score(today)),
+                link: article.link().into(),
+            });
+            found(&records.collect::<Vec<_>>())
         }
-    }
-
-    fn latest(&self, company: &Company, series: &PredictionSeries) -> Answer {
-        let dates = Dates::new(&self.universe, OFFSET, 1);
-        let mut entries = dates.entries(series, self.universe.today());
-        let HistoryEntry { date, signal, confidence } = entries.pop().expect("five years have a trading day");
-        let (ticker, Outlook { period, regime, .. }) = (company.ticker.clone(), series.outlook);
-        let date = match self.change_set.latest_form() {
-            LatestForm::Indexed => {
-                return of_record(&IndexedSignal { ticker, date, period, regime, ei: signal, ci: confidence });
-            }
-            LatestForm::Nullable if self.universe.is_undated(company, period) => None,
-            LatestForm::Nullable | LatestForm::Dated => Some(date),
-        };
-        of_record(&LatestSignal { ticker, date, period, regime, signal, confidence })
-    }
-
-    fn summary(&self, company: &'static Company) -> Answer {
-        let today = self.universe.today();
-        let mut articles = self.universe.articles(company);
-        let form = self.change_set.summary_form();
-        if form == SummaryForm::Trailing {
-            let end = today.checked_sub_days(Days::new(30)).unwrap_or(NaiveDate::MIN);
-            articles.retain(|article| article.date > end);
+        Endpoint::HistoricalSentiment => {
+            let articles = universe.articles(company);
+            let records = Day::each(&articles, today).map(|day| HistoricalSentiment {
+                date: day.date.to_string().into(),
+                score: day.mean,
+                articles: day.articles,
+            });
+            found(&records.collect::<Vec<_>>())
         }
-        let extremes = Extremes::of(&articles, today).expect("every week has an article");
-        let (low, high, average) = (extremes.low, extremes.high, extremes.average);
-        let (debtor, ticker) = (company.name.into(), company.ticker.clone());
-        let reference = |article: &Article| ArticleReference {
-            date: article.date.to_string().into(),
-            score: article.written_score(today),
-            link: article.link().into(),
-        };
-        match form {
-            SummaryForm::Articles => of_record(&SentimentSummary {
-                debtor,
-                ticker,
-                low_article: reference(low),
-                high_article: reference(high),
-                avg_article: reference(average),
-            }),
-            SummaryForm::Trailing => of_record(&TrailingSummary {
-                debtor,
-                ticker,
-                crawl_date: today.to_string().into(),
-                low_score_latest30: low.written_score(today),
-                low_link_latest30: low.link().into(),
-                low_summary_latest30: low.title().into(),
-                high_score_latest30: high.written_score(today),
-                high_link_latest30: high.link().into(),
-                high_summary_latest30: high.title().into(),
-                avg_score_latest30: average.written_score(today),
-                avg_link_latest30: average.link().into(),
-                avg_summary_latest30: average.title().into(),
-            }),
+        Endpoint::Signals | Endpoint::LegacySignals => {
+            let dates = newest_dates(universe, OFFSET, 1);
+            let mut newest = entries(&dates, &series, today);
+            let HistoryEntry { date, signal, confidence } = newest.pop().expect("five years have a trading day");
+            let date = match change_set.latest_form() {
+                LatestForm::Indexed => {
+                    return Ok(found(&IndexedSignal { ticker, date, period, regime, ei: signal, ci: confidence }));
+                }
+                LatestForm::Nullable if universe.is_undated(company, period) => None,
+                LatestForm::Nullable | LatestForm::Dated => Some(date),
+            };
+            found(&LatestSignal { ticker, date, period, regime, signal, confidence })
         }
-    }
+        _ => {
+            let dates = newest_dates(universe, OFFSET, *limit);
+            let entries = entries(&dates, &series, today);
+            let body = history(change_set.history_key(), ticker, period, regime, entries);
+            whole(StatusCode::OK, "application/json", body)
+        }
+    })
+}
 
-    fn articles(&self, company: &'static Company) -> Answer {
-        let articles = self.universe.articles(company);
-        let records = articles.iter().map(|article| NewsArticle {
-            date: article.date.to_string().into(),
-            title: article.title().into(),
-            score: Some(article.written_score(self.universe.today())),
-            link: article.link().into(),
-        });
-        of_record(&records.collect::<Vec<_>>())
-    }
+/// The histories of a sector, or of all tickers.
+fn histories(universe: &Universe, question: &Question) -> Answer {
+    let Question { endpoint, sector, period, regime, limit, .. } = question;
+    let (model, period, regime) = (Model::behind(*endpoint), *period, *regime);
+    let (key, offset) = match sector {
+        Some(_) => (HistoryKey::Predictions, OFFSET),
+        None => (HistoryKey::Items, ""),
+    };
+    let is_of = |company: &&Company| sector.as_ref().is_none_or(|sector| company.sector == sector);
+    let companies: Vec<&'static Company> = companies::all().iter().filter(is_of).collect();
+    let (universe, dates) = (universe.clone(), newest_dates(universe, offset, *limit));
+    object(companies, move |company| {
+        let own = universe.own_series(company);
+        let (period, regime) = (period.unwrap_or(own.0), regime.unwrap_or(own.1));
+        let series = universe.series(company, Outlook { model, period, regime });
+        let entries = entries(&dates, &series, universe.today());
+        // A ticker needs no escaping in JSON.
+        Ok(format!("\"{}\":{}", company.ticker, history(key, company.ticker.clone(), period, regime, entries)))
+    })
+}
 
-    fn daily_sentiment(&self, company: &'static Company) -> Answer {
-        let articles = self.universe.articles(company);
-        let records = Day::each(&articles, self.universe.today()).map(|day| HistoricalSentiment {
-            date: day.date.to_string().into(),
-            score: day.mean,
-            articles: day.articles,
-        });
-        of_record(&records.collect::<Vec<_>>())
+/// The newest `limit` trading days, newest first, with the text that all entries borrow.
+fn newest_dates(universe: &Universe, offset: &str, limit: usize) -> Vec<(NaiveDate, String)> {
+    let newest = universe.trading_days().iter().rev().take(limit);
+    newest.map(|&date| (date, format!("{date}T00:00:00{offset}"))).collect()
+}
+
+fn entries<'d>(dates: &'d [(NaiveDate, String)], series: &PredictionSeries, today: NaiveDate) -> Vec<HistoryEntry<'d>> {
+    let entry = |(date, text): &'d (NaiveDate, String)| {
+        let prediction = series.get(*date, today);
+        HistoryEntry { date: text.into(), signal: prediction.signal(), confidence: prediction.confidence() }
+    };
+    dates.iter().map(entry).collect()
+}
+
+/// A history in one of its two shapes.
+pub(super) fn history<E: Serialize>(
+    key: HistoryKey,
+    ticker: Ticker,
+    period: Period,
+    regime: Regime,
+    entries: Vec<E>,
+) -> String {
+    match key {
+        HistoryKey::Items => text(&BatchedHistory { items: entries, period, regime, ticker }),
+        HistoryKey::Predictions => text(&SectorHistory { ticker, regime, period, predictions: entries }),
     }
 }
 
-impl Dates {
-    /// The newest `limit` trading days.
-    fn new(universe: &Universe, offset: &str, limit: usize) -> Self {
-        let newest = universe.trading_days().iter().rev().take(limit);
-        Self(newest.map(|&date| (date, format!("{date}T00:00:00{offset}"))).collect())
+fn summary(universe: &Universe, change_set: ChangeSet, company: &'static Company) -> Answer {
+    let today = universe.today();
+    let mut articles = universe.articles(company);
+    let form = change_set.summary_form();
+    if form == SummaryForm::Trailing {
+        let end = today.checked_sub_days(Days::new(30)).unwrap_or(NaiveDate::MIN);
+        articles.retain(|article| article.date > end);
     }
-
-    fn entries(&self, series: &PredictionSeries, today: NaiveDate) -> Vec<HistoryEntry<'_>> {
-        self.0
-            .iter()
-            .map(|(date, text)| {
-                let prediction = series.get(*date, today);
-                HistoryEntry { date: text.into(), signal: prediction.signal(), confidence: prediction.confidence() }
-            })
-            .collect()
+    let Extremes { low, high, average } = Extremes::of(&articles, today).expect("every week has an article");
+    let (debtor, ticker) = (company.name.into(), company.ticker.clone());
+    let reference = |article: &Article| ArticleReference {
+        date: article.date.to_string().into(),
+        score: article.written_score(today),
+        link: article.link().into(),
+    };
+    match form {
+        SummaryForm::Articles => found(&SentimentSummary {
+            debtor,
+            ticker,
+            low_article: reference(low),
+            high_article: reference(high),
+            avg_article: reference(average),
+        }),
+        SummaryForm::Trailing => found(&TrailingSummary {
+            debtor,
+            ticker,
+            crawl_date: today.to_string().into(),
+            low_score_latest30: low.written_score(today),
+            low_link_latest30: low.link().into(),
+            low_summary_latest30: low.title().into(),
+            high_score_latest30: high.written_score(today),
+            high_link_latest30: high.link().into(),
+            high_summary_latest30: high.title().into(),
+            avg_score_latest30: average.written_score(today),
+            avg_link_latest30: average.link().into(),
+            avg_summary_latest30: average.title().into(),
+        }),
     }
 }
 
@@ -218,12 +198,7 @@ where
     stream("application/json", brace("{").chain(members).chain(brace("}")).map(|part| part.map(Bytes::from)))
 }
 
-/// The member of a company. A ticker needs no escaping in JSON.
-fn member(company: &Company, record: &impl Serialize) -> io::Result<String> {
-    Ok(format!("\"{}\":{}", company.ticker, serde_json::to_string(record)?))
-}
-
 /// A record that was found.
-fn of_record(record: &impl Serialize) -> Answer {
-    json(StatusCode::OK, record)
+fn found(value: &impl Serialize) -> Answer {
+    record(StatusCode::OK, value)
 }

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::refusal;
+use super::question;
 use crate::interface::{Base, Endpoint, Period, Regime};
 use crate::net::listen::{Answer, whole};
 
@@ -19,7 +19,7 @@ pub(super) fn folder_of(base: Base) -> &'static str {
 pub(super) fn answer(paths: &[String], operations: &[Endpoint], path: &str) -> Option<Answer> {
     match path {
         "/" => Some(whole(StatusCode::OK, "text/plain; charset=utf-8", in_words(paths, operations).into_bytes())),
-        "/openapi.json" => Some(refusal::json(StatusCode::OK, &openapi(paths, operations))),
+        "/openapi.json" => Some(question::record(StatusCode::OK, &openapi(paths, operations))),
         _ => None,
     }
 }

@@ -32,11 +32,8 @@ mod answer;
 mod archived;
 mod description;
 mod question;
-mod refusal;
-mod server;
 mod service;
 
 pub use archived::ArchivedServices;
 pub use bellwether_demo::{Prediction, ScoreRewrite, SignalRewrite, Universe, UniverseRewrites, draw, price_schema};
-pub use server::{RunningService, ServedAddresses, start};
-pub use service::Service;
+pub use service::{RunningService, ServedAddresses, Service, start};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::text::quote;
+use super::quote;
 
 /// The engine that a statement is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,143 +35,88 @@ impl Dialect {
     /// Every dialect.
     pub const ALL: [Self; 2] = [Self::DuckDb, Self::Spark];
 
+    /// What stands for this dialect, of what stands for each.
+    pub(super) fn pick<T>(self, duckdb: T, spark: T) -> T {
+        match self {
+            Self::DuckDb => duckdb,
+            Self::Spark => spark,
+        }
+    }
+
     /// Its name.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::DuckDb => "duckdb",
-            Self::Spark => "spark",
-        }
+        self.pick("duckdb", "spark")
     }
 
     /// The engine and its settings, for the comment at the top of a statement. Compressed files are so small that Spark would
     /// broadcast tables that do not fit in memory.
     pub(super) fn engine(self) -> &'static str {
-        match self {
-            Self::DuckDb => "DuckDB.",
-            Self::Spark => {
-                "Spark SQL 4.\n-- Set `spark.sql.session.timeZone` to UTC, `spark.sql.autoBroadcastJoinThreshold` to -1, and \
-                 `spark.sql.parquet.mergeSchema` to true."
-            }
-        }
+        self.pick(
+            "DuckDB.",
+            "Spark SQL 4.\n-- Set `spark.sql.session.timeZone` to UTC, `spark.sql.autoBroadcastJoinThreshold` to -1, and \
+             `spark.sql.parquet.mergeSchema` to true.",
+        )
     }
 
-    /// A folder or URL as part of a pattern that matches only itself; none if the engine has no way to spell it.
-    pub(super) fn literal(self, folder: &str) -> Option<String> {
-        match self {
-            // It takes a backslash for a separator wherever it matches patterns.
-            Self::DuckDb if folder.contains('\\') => None,
-            Self::DuckDb => Some(each(folder, "*?[", |letter| format!("[{letter}]"))),
-            Self::Spark => Some(each(folder, "*?[]{}\\", |letter| format!("\\{letter}"))),
-        }
+    /// A folder or URL as part of a pattern that matches only itself.
+    pub(super) fn literal(self, folder: &str) -> String {
+        let letter = |letter: char| match self {
+            Self::DuckDb if "*?[".contains(letter) => format!("[{letter}]"),
+            Self::Spark if "*?[]{}\\".contains(letter) => format!("\\{letter}"),
+            _ => letter.to_string(),
+        };
+        folder.chars().map(letter).collect()
     }
 
     /// The rows of some Parquet files, without columns made of folder names. A column that some of them lack is null there.
     pub(super) fn parquet(self, files: &[String]) -> String {
         match self {
-            Self::DuckDb => {
-                format!(
-                    "read_parquet({}, hive_partitioning = false, union_by_name = true, filename = true)",
-                    patterns(files)
-                )
-            }
-            Self::Spark => format!("parquet.`{}`", files.concat().replace('`', "``")),
+            Self::DuckDb => format!(
+                "read_parquet({}, hive_partitioning = false, union_by_name = true, filename = true)",
+                patterns(files)
+            ),
+            Self::Spark => format!("parquet.{}", self.quoted(&files.concat())),
         }
     }
 
     /// The folder of the file that a row comes from.
     pub(super) fn folder(self) -> &'static str {
-        match self {
-            Self::DuckDb => "parse_dirpath(filename)",
-            Self::Spark => "regexp_extract(_metadata.file_path, '^(.*)/')",
-        }
-    }
-
-    /// The folders in the relation `sealed`. Spark needs a hint that they are few, or it sorts the other side of the join.
-    pub(super) fn sealed_relation(self) -> &'static str {
-        match self {
-            Self::DuckDb => "(select folder from sealed)",
-            Self::Spark => "(select /*+ broadcast(sealed) */ folder from sealed)",
-        }
+        self.pick("parse_dirpath(filename)", "regexp_extract(_metadata.file_path, '^(.*)/')")
     }
 
     /// A row per file with its name and size. The content is not read.
     pub(super) fn files(self, files: &[String]) -> (String, &'static str) {
         match self {
             Self::DuckDb => (format!("read_blob({})", patterns(files)), "size"),
-            Self::Spark => (format!("binaryFile.`{}`", files.concat().replace('`', "``")), "length"),
+            Self::Spark => (format!("binaryFile.{}", self.quoted(&files.concat())), "length"),
         }
     }
 
     /// The name of a column, quoted unless it cannot be a keyword.
     pub(super) fn identifier(self, name: &str) -> String {
         let is_plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-        match self {
-            _ if is_plain && OWN.iter().any(|own| name.starts_with(own)) => name.to_owned(),
-            Self::DuckDb => format!("\"{}\"", name.replace('"', "\"\"")),
-            Self::Spark => format!("`{}`", name.replace('`', "``")),
-        }
+        if is_plain && OWN.iter().any(|own| name.starts_with(own)) { name.to_owned() } else { self.quoted(name) }
+    }
+
+    fn quoted(self, name: &str) -> String {
+        let mark = self.pick("\"", "`");
+        format!("{mark}{}{mark}", name.replace(mark, &mark.repeat(2)))
     }
 
     /// A timestamp without a time zone.
     pub(super) fn naive(self) -> &'static str {
-        match self {
-            Self::DuckDb => "timestamp",
-            Self::Spark => "timestamp_ntz",
-        }
+        self.pick("timestamp", "timestamp_ntz")
     }
 
     /// An instant as the time in UTC.
     pub(super) fn in_utc(self, instant: &str) -> String {
-        match self {
-            Self::DuckDb => format!("{instant} at time zone 'UTC'"),
-            Self::Spark => format!("cast({instant} as timestamp_ntz)"),
-        }
+        self.pick(format!("{instant} at time zone 'UTC'"), format!("cast({instant} as timestamp_ntz)"))
     }
 
     /// The number of days from one day to a later one.
     pub(super) fn days_between(self, earlier: &str, later: &str) -> String {
-        match self {
-            Self::DuckDb => format!("cast({later} - {earlier} as int)"),
-            Self::Spark => format!("datediff({later}, {earlier})"),
-        }
+        self.pick(format!("cast({later} - {earlier} as int)"), format!("datediff({later}, {earlier})"))
     }
-
-    /// The last value of a window that is not null.
-    pub(super) fn last_value(self, column: &str) -> String {
-        match self {
-            Self::DuckDb => format!("last_value({column} ignore nulls)"),
-            Self::Spark => format!("last_value({column}, true)"),
-        }
-    }
-
-    /// The values of a column that are not null, from the least to the greatest.
-    pub(super) fn sort_values(self, column: &str) -> String {
-        match self {
-            Self::DuckDb => format!("list({column} order by {column}) filter (where {column} is not null)"),
-            Self::Spark => format!("array_sort(collect_list({column}))"),
-        }
-    }
-
-    /// An element of a list, counted from one.
-    pub(super) fn element(self, list: &str, number: &str) -> String {
-        match self {
-            Self::DuckDb => format!("list_extract({list}, cast({number} as int))"),
-            Self::Spark => format!("element_at({list}, cast({number} as int))"),
-        }
-    }
-
-    /// Several columns as one comparable value.
-    pub(super) fn row(self, columns: &str) -> String {
-        match self {
-            Self::DuckDb => format!("row({columns})"),
-            Self::Spark => format!("struct({columns})"),
-        }
-    }
-}
-
-/// A text with some of its letters spelled in another way.
-fn each(text: &str, letters: &str, spelled: impl Fn(char) -> String) -> String {
-    text.chars().map(|letter| if letters.contains(letter) { spelled(letter) } else { letter.to_string() }).collect()
 }
 
 impl fmt::Display for Dialect {

@@ -1,63 +1,34 @@
 //! The features: which news each signal may use, and their statistics.
 
-use std::collections::BTreeSet;
-
-use super::text::{indent, one_of, quote, rows, wrap};
-use super::view::View;
+use super::view::{cell, in_order, newest_of};
+use super::{Question, indent, one_of, quote, relation, wrap};
 use crate::archive::ANSWERS;
-use crate::interface::{Endpoint, Ticker};
-use crate::plan::{Availability, DatasetPlan, Decay, Duplicates, Feature, Reference, Statistic};
+use crate::interface::Endpoint;
+use crate::plan::{Availability, Decay, Duplicates, Feature, Reference, Statistic};
 use crate::tables::Table;
 
 /// Window statistics use integers, billionths of a score; the limits keep them exact.
 const SCALED: &str =
     "case when abs(score) < 9e9 then cast(cast(round(score * 1e9) as bigint) as decimal(38)) end as scaled";
 
-/// The last run with lists of articles that had been sealed when each signal was seen.
-const NEWS_RUNS: &str = "select k.seen_by, max(a.sealed) as run\nfrom (select distinct seen_by from keys) k\n\
-                         join (select distinct sealed from answers) a on a.sealed <= k.seen_by\ngroup by k.seen_by";
-
 /// The column of the weights of a half-life.
 fn weight_of(decay: Decay) -> String {
     format!("weight_{}", decay.half_life)
 }
 
-/// What an observation must not be later than.
-#[derive(Clone, Copy)]
-enum SightingLimit {
-    /// The last day whose news a signal may use.
-    Day,
-    /// When the signal was made.
-    Made,
-    /// When the run was sealed that first saw the signal.
-    Seen,
-}
-
-/// The features of a plan, and what they need.
-pub(super) struct NewsQuery<'a> {
-    pub(super) plan: &'a DatasetPlan,
-    /// The tickers whose news is asked for; none for those of the signals.
-    pub(super) asked: Option<&'a BTreeSet<Ticker>>,
-    pub(super) view: &'a View<'a>,
-}
-
-impl NewsQuery<'_> {
-    fn has(&self, is_wanted: impl Fn(&Feature) -> bool) -> bool {
+impl Question<'_> {
+    fn has_feature(&self, is_wanted: impl Fn(&Feature) -> bool) -> bool {
         self.plan.features.iter().any(is_wanted)
-    }
-
-    fn has_windows(&self) -> bool {
-        self.has(|feature| feature.window().is_some())
     }
 
     /// Whether features need the last article.
     fn has_last(&self) -> bool {
-        self.has(|feature| matches!(feature, Feature::LastScore | Feature::LastDate | Feature::DaysSince))
+        self.has_feature(|feature| matches!(feature, Feature::LastScore | Feature::LastDate | Feature::DaysSince))
     }
 
     /// Whether features are one of some statistics of windows.
     fn has_statistic(&self, wanted: &[Statistic]) -> bool {
-        self.has(|feature| match feature {
+        self.has_feature(|feature| match feature {
             Feature::Window(statistic, _) => wanted.contains(statistic),
             Feature::Decay(_) => wanted.contains(&Statistic::Decay),
             _ => false,
@@ -70,23 +41,18 @@ impl NewsQuery<'_> {
     }
 
     fn has_summary(&self) -> bool {
-        self.has(|feature| matches!(feature, Feature::Summary(_) | Feature::SummaryDaysSince))
+        self.has_feature(|feature| matches!(feature, Feature::Summary(_) | Feature::SummaryDaysSince))
     }
 
     /// Whether it matters when a signal was made, and when news was known.
     pub(super) fn is_timed(&self) -> bool {
-        self.plan.is_timed() && self.has(|_| true)
-    }
-
-    /// Whether it matters which observation said a value of an article first.
-    fn needs_changes(&self) -> bool {
-        self.plan.is_as_lived() || self.is_timed()
+        self.plan.is_timed() && !self.plan.features.is_empty()
     }
 
     /// The columns that news is joined on.
     fn key(&self) -> Vec<&'static str> {
-        let limits = [self.is_timed().then_some("made"), self.plan.has_a_past().then_some("seen_by")];
-        ["ticker", "day"].into_iter().chain(limits.into_iter().flatten()).collect()
+        let all = [("ticker", true), ("day", true), ("made", self.is_timed()), ("seen_by", self.plan.has_a_past())];
+        all.into_iter().filter_map(|(column, is_used)| is_used.then_some(column)).collect()
     }
 
     /// The key as columns of a relation.
@@ -99,45 +65,54 @@ impl NewsQuery<'_> {
         self.key().iter().map(|column| format!("{one}.{column} = {other}.{column}")).collect::<Vec<_>>().join(" and ")
     }
 
-    /// The named relations, in order.
-    pub(super) fn relations(&self) -> Vec<(&'static str, String)> {
+    /// The named relations of the news, in order.
+    pub(super) fn news_relations(&self) -> Vec<(&'static str, String)> {
         let mut relations = Vec::new();
-        if self.has_windows() || self.has_last() {
-            if self.needs_changes() {
-                relations.push(("article_changes", self.view.changes(Table::Articles)));
+        let has_windows = self.has_feature(|feature| feature.window().is_some());
+        if has_windows || self.has_last() {
+            // It matters which observation said a value of an article first.
+            if self.plan.is_as_lived() || self.is_timed() {
+                relations.push(("article_changes", self.changes(Table::Articles)));
             }
             relations.push(("articles", self.articles()));
             relations.push(("keys", format!("select distinct {}, cutoff\nfrom selected", self.key().join(", "))));
         }
-        if self.has_windows() {
-            relations.extend(self.of_lists());
-            if let Some(weights) = self.weights() {
-                relations.push(("weights", weights));
+        if has_windows {
+            let news = format!("source = {}\n    and {}", quote(Endpoint::NewsArticles.as_str()), self.is_asked());
+            relations.push(("answers", self.answers("ticker", &news)));
+            if self.plan.is_as_lived() {
+                // The last run with lists of articles that had been sealed when each signal was seen.
+                let runs = "select k.seen_by, max(a.sealed) as run\nfrom (select distinct seen_by from keys) k\n\
+                            join (select distinct sealed from answers) a on a.sealed <= k.seen_by\ngroup by k.seen_by";
+                relations.push(("news_runs", runs.to_owned()));
             }
+            relations.push(("lists", self.lists()));
+            if !self.plan.are_lists_complete {
+                relations.push(("begins", self.begins()));
+                if self.plan.is_as_lived() {
+                    relations.push(("oldest", self.oldest_article()));
+                }
+            }
+            relations.extend(self.weights().map(|weights| ("weights", weights)));
             relations.push(("windows", self.windows()));
         }
         if self.has_last() {
-            relations.push(("last_article", self.last_article()));
+            let (key, known) = (self.key_of("k"), self.is_known());
+            let last = format!(
+                "select {key}, max(a.recency) as recency\nfrom keys k join articles a on {known}\ngroup by {key}"
+            );
+            relations.push(("last_article", last));
         }
         if self.has_summary() {
-            relations.push(("summary_changes", self.view.changes(Table::Summaries)));
+            relations.push(("summary_changes", self.changes(Table::Summaries)));
             relations.push(("summaries", self.summaries()));
         }
         relations
     }
 
-    /// Whether lists may be cut off.
-    fn are_cut_off(&self) -> bool {
-        !self.plan.are_lists_complete
-    }
-
-    fn is_observed(&self) -> bool {
-        self.plan.availability == Availability::Observed
-    }
-
     /// The condition that the news of a ticker is asked for.
     fn is_asked(&self) -> String {
-        match self.asked {
+        match self.news {
             None => "ticker in (select ticker from series)".to_owned(),
             Some(asked) => one_of("ticker", asked.iter().map(|ticker| quote(ticker.as_str()))),
         }
@@ -145,35 +120,16 @@ impl NewsQuery<'_> {
 
     /// The same as a further condition, where the tickers are not those of the signals.
     fn and_is_asked(&self) -> String {
-        self.asked.map_or_else(String::new, |_| format!("\n    and {}", self.is_asked()))
+        self.news.map_or_else(String::new, |_| format!("\n    and {}", self.is_asked()))
     }
 
-    /// The relations that tell what is known of the lists of articles.
-    fn of_lists(&self) -> Vec<(&'static str, String)> {
-        let mut relations = vec![("answers", self.answers())];
-        if self.plan.is_as_lived() {
-            relations.push(("news_runs", NEWS_RUNS.to_owned()));
-        }
-        relations.push(("lists", self.lists()));
-        if self.are_cut_off() {
-            relations.push(("begins", self.begins()));
-            if self.plan.is_as_lived() {
-                relations.push(("oldest", self.oldest()));
-            }
-        }
-        relations
-    }
-
-    /// The answers with lists of articles.
-    fn answers(&self) -> String {
-        let in_utc = |column: &str| self.view.dialect.in_utc(column);
+    /// Some answers: when they were observed, and when their runs were sealed.
+    pub(super) fn answers(&self, columns: &str, condition: &str) -> String {
         format!(
-            "select ticker, {} as observed, {} as sealed\n{}\n    and source = {}\n    and {}",
-            in_utc("observed_at"),
-            in_utc("greatest(sealed_at, observed_at)"),
-            self.view.rows(ANSWERS),
-            quote(Endpoint::NewsArticles.as_str()),
-            self.is_asked()
+            "select {columns}, {} as observed, {} as sealed\n{}\n    and {condition}",
+            self.dialect.in_utc("observed_at"),
+            self.dialect.in_utc("greatest(sealed_at, observed_at)"),
+            self.rows(ANSWERS)
         )
     }
 
@@ -198,16 +154,16 @@ impl NewsQuery<'_> {
     fn begins(&self) -> String {
         format!(
             "select ticker, {} as listed, min(cast(date as date)) as oldest\n{} and change <> 'withdrawn'\ngroup by ticker",
-            self.view.dialect.in_utc("min(observed_at)"),
-            self.view.rows(&Table::Articles.file())
+            self.dialect.in_utc("min(observed_at)"),
+            self.rows(&Table::Articles.file())
         )
     }
 
     /// The day of the oldest article that had been listed when the signal was made.
-    fn oldest(&self) -> String {
+    fn oldest_article(&self) -> String {
         format!(
             "select {key}, min(a.day) as oldest\nfrom keys k join articles a on a.ticker = k.ticker and {}\ngroup by {key}",
-            self.has_begun(&self.available(), "a.seen_from", "a.observed", "k").join(" and "),
+            has_begun(&self.article_limits(), "a.seen_from", "a.observed", "k").join(" and "),
             key = self.key_of("k"),
         )
     }
@@ -215,8 +171,8 @@ impl NewsQuery<'_> {
     /// The condition that it is known what was in a window.
     fn is_told(&self) -> String {
         let mut told = vec!["n.first is not null and k.cutoff < coalesce(n.until, k.cutoff + 1)".to_owned()];
-        told.extend(self.has_begun(&self.available(), "cast(n.first as date)", "n.first", "k"));
-        if self.are_cut_off() {
+        told.extend(has_begun(&self.article_limits(), "cast(n.first as date)", "n.first", "k"));
+        if !self.plan.are_lists_complete {
             // A list that was empty at first was not cut off then.
             let oldest = if self.plan.is_as_lived() { "o.oldest" } else { "b.oldest" };
             told.push(format!(
@@ -226,40 +182,27 @@ impl NewsQuery<'_> {
         told.join(" and ")
     }
 
-    /// The limits of when an article must have been observed.
-    fn available(&self) -> Vec<SightingLimit> {
-        let mut limits = if self.is_observed() { self.sighting_limits() } else { Vec::new() };
-        if !self.is_observed() && self.plan.is_as_lived() {
-            limits.push(SightingLimit::Seen);
+    /// What something must not have been observed after that counts from then on, as columns of the key: the last day whose
+    /// news a signal may use, when the signal was made, and when the run was sealed that first saw it.
+    fn sighting_limits(&self) -> Vec<&'static str> {
+        let all = [("cutoff", true), ("made", self.is_timed()), ("seen_by", self.plan.is_as_lived())];
+        all.into_iter().filter_map(|(column, is_used)| is_used.then_some(column)).collect()
+    }
+
+    /// The same of an article.
+    fn article_limits(&self) -> Vec<&'static str> {
+        match (self.plan.availability == Availability::Observed, self.plan.is_as_lived()) {
+            (true, _) => self.sighting_limits(),
+            (false, true) => vec!["seen_by"],
+            (false, false) => Vec::new(),
         }
-        limits
-    }
-
-    /// The limits of when something must have been observed that counts from then on.
-    fn sighting_limits(&self) -> Vec<SightingLimit> {
-        let mut limits = vec![SightingLimit::Day];
-        limits.extend(self.is_timed().then_some(SightingLimit::Made));
-        limits.extend(self.plan.is_as_lived().then_some(SightingLimit::Seen));
-        limits
-    }
-
-    /// The conditions that an observation, by its day and instant, was within some limits.
-    fn has_begun(&self, limits: &[SightingLimit], day: &str, instant: &str, key: &str) -> Vec<String> {
-        limits
-            .iter()
-            .map(|limit| match limit {
-                SightingLimit::Day => format!("{day} <= {key}.cutoff"),
-                SightingLimit::Made => format!("{instant} <= {key}.made"),
-                SightingLimit::Seen => format!("{instant} <= {key}.seen_by"),
-            })
-            .collect()
     }
 
     /// The condition that a value had been observed within some limits, and not yet replaced.
-    fn is_seen(&self, limits: &[SightingLimit], alias: &str, key: &str) -> String {
-        let has_begun = self.has_begun(limits, &format!("{alias}.seen_from"), &format!("{alias}.observed"), key);
-        let has_ended = self.has_begun(limits, &format!("{alias}.seen_until"), &format!("{alias}.replaced"), key);
-        format!("{} and not ({})", has_begun.join(" and "), has_ended.join(" and "))
+    fn is_seen(&self, limits: &[&str], alias: &str, key: &str) -> String {
+        let has_begun = |day, instant| has_begun(limits, &format!("{alias}.{day}"), &format!("{alias}.{instant}"), key);
+        let (begun, ended) = (has_begun("seen_from", "observed"), has_begun("seen_until", "replaced"));
+        format!("{} and not ({})", begun.join(" and "), ended.join(" and "))
     }
 
     fn articles(&self) -> String {
@@ -288,12 +231,12 @@ impl NewsQuery<'_> {
             });
         }
         let (inner, is_known) = if is_lived {
-            (self.view.spans(Table::Articles, "article_changes"), "")
+            (self.spans(Table::Articles, "article_changes"), "")
         } else {
             let newest = if self.is_timed() {
-                View::newest_among(Table::Articles, "article_changes")
+                newest_of("from article_changes", &cell(Table::Articles), &in_order(Table::Articles, " desc"))
             } else {
-                self.view.newest(Table::Articles)
+                self.newest(Table::Articles)
             };
             (newest, "newest = 1 and ")
         };
@@ -307,7 +250,7 @@ impl NewsQuery<'_> {
 
     /// The end of the day of a date.
     pub(super) fn end_of_day(&self) -> String {
-        format!("cast(cast(date as date) + 1 as {})", self.view.dialect.naive())
+        format!("cast(cast(date as date) + 1 as {})", self.dialect.naive())
     }
 
     /// When a value was observed and replaced.
@@ -324,7 +267,7 @@ impl NewsQuery<'_> {
             known.push_str(" and a.known_from <= k.made");
         }
         if self.plan.is_as_lived() {
-            known = format!("{known}\n    and {}", self.is_seen(&self.available(), "a", "k"));
+            known = format!("{known}\n    and {}", self.is_seen(&self.article_limits(), "a", "k"));
         }
         known
     }
@@ -360,7 +303,11 @@ impl NewsQuery<'_> {
 
     fn windows(&self) -> String {
         let days = self.plan.windows().into_iter().map(|days| days.count().to_string());
-        let sorted = format!("{} as sorted", self.view.dialect.sort_values("a.score"));
+        // The values that are not null, from the least to the greatest.
+        let sorted = self.dialect.pick(
+            "list(a.score order by a.score) filter (where a.score is not null) as sorted",
+            "array_sort(collect_list(a.score)) as sorted",
+        );
         let statistics = [
             (true, "count(a.day) as articles, count(a.score) as scores"),
             (self.has_integers(), "sum(a.scaled) as total, max(abs(a.score)) as largest"),
@@ -373,7 +320,7 @@ impl NewsQuery<'_> {
                 "min(a.score) as lowest",
             ),
             (self.has_statistic(&[Statistic::Mean, Statistic::Max, Statistic::Decay]), "max(a.score) as highest"),
-            (self.has_statistic(&[Statistic::Median]), &*sorted),
+            (self.has_statistic(&[Statistic::Median]), sorted),
         ];
         let mut statistics: Vec<String> =
             statistics.into_iter().filter(|(is_used, _)| *is_used).map(|(_, text)| text.to_owned()).collect();
@@ -388,7 +335,7 @@ impl NewsQuery<'_> {
             true => format!("left join lists n on {}", self.same_key("n", "k")),
             false => "left join lists n on n.ticker = k.ticker".to_owned(),
         };
-        if self.are_cut_off() {
+        if !self.plan.are_lists_complete {
             of_lists.push_str("\nleft join begins b on b.ticker = k.ticker");
             if self.plan.is_as_lived() {
                 of_lists = format!("{of_lists}\nleft join oldest o on {}", self.same_key("o", "k"));
@@ -397,13 +344,13 @@ impl NewsQuery<'_> {
         // A signal that was made at midnight knows no news of its own day.
         let can_hold = match self.is_timed() {
             true => {
-                let start = format!("cast(k.cutoff - w.days + 1 as {})", self.view.dialect.naive());
+                let start = format!("cast(k.cutoff - w.days + 1 as {})", self.dialect.naive());
                 let delay = self.plan.news_delay.as_secs();
                 format!(" and (count(a.day) > 0 or bool_and(k.made > {start} + interval '{delay}' second))")
             }
             false => String::new(),
         };
-        let age = self.view.dialect.days_between("a.day", "k.cutoff");
+        let age = self.dialect.days_between("a.day", "k.cutoff");
         let of_weights =
             if decays.is_empty() { String::new() } else { format!("\nleft join weights d on d.age = {age}") };
         format!(
@@ -412,15 +359,7 @@ impl NewsQuery<'_> {
              and a.day > k.cutoff - w.days{is_counted}{of_weights}\ngroup by {key}, w.days",
             self.is_told(),
             statistics.join(",\n    "),
-            rows("w", "days", days),
-            self.is_known(),
-            key = self.key_of("k"),
-        )
-    }
-
-    fn last_article(&self) -> String {
-        format!(
-            "select {key}, max(a.recency) as recency\nfrom keys k join articles a on {}\ngroup by {key}",
+            relation("w", "days", days),
             self.is_known(),
             key = self.key_of("k"),
         )
@@ -431,13 +370,13 @@ impl NewsQuery<'_> {
             "select ticker, {},\n    {}\nfrom (\n{}\n) where change <> 'withdrawn'{}",
             Reference::ALL.map(|reference| format!("{}_score", reference.as_str())).join(",\n    "),
             self.sightings().join(", "),
-            indent(&self.view.spans(Table::Summaries, "summary_changes")),
+            indent(&self.spans(Table::Summaries, "summary_changes")),
             self.and_is_asked()
         )
     }
 
     /// The joins that add the features to the signals.
-    pub(super) fn joins(&self) -> Vec<String> {
+    pub(super) fn news_joins(&self) -> Vec<String> {
         let mut joins = Vec::new();
         for days in self.plan.windows() {
             let w = format!("w{}", days.count());
@@ -478,9 +417,9 @@ impl NewsQuery<'_> {
                  case when {w}.scores = 1 then {w}.lowest else cast(cast({w}.total as string) as double) / 1e9 end end"
             ),
             Feature::Window(Statistic::Median, _) => {
-                let at = |more: u8| {
-                    self.view.dialect.element(&format!("{w}.sorted"), &format!("floor(({w}.scores + {more}) / 2)"))
-                };
+                // Elements of a list are counted from one.
+                let element = self.dialect.pick("list_extract", "element_at");
+                let at = |more| format!("{element}({w}.sorted, cast(floor(({w}.scores + {more}) / 2) as int))");
                 let (lower, upper) = (at(1), at(2));
                 format!(
                     "case when {w}.is_told and {w}.scores > 0 then\n        \
@@ -497,13 +436,19 @@ impl NewsQuery<'_> {
             }
             Feature::LastScore => "a.score".to_owned(),
             Feature::LastDate => "a.date".to_owned(),
-            Feature::DaysSince => self.view.dialect.days_between("a.day", "s.day"),
+            Feature::DaysSince => self.dialect.days_between("a.day", "s.day"),
             Feature::Summary(reference) => format!("m.{}_score", reference.as_str()),
-            Feature::SummaryDaysSince => self.view.dialect.days_between("m.seen_from", "s.day"),
+            Feature::SummaryDaysSince => self.dialect.days_between("m.seen_from", "s.day"),
             Feature::Historical(_) => unreachable!("a plan with such a feature is refused"),
             Feature::Window(Statistic::Decay | Statistic::Last | Statistic::DaysSince, _) => {
                 unreachable!("the statistics of no single window are features of their own")
             }
         }
     }
+}
+
+/// The conditions that an observation, by its day and instant, was within some limits of a key.
+fn has_begun(limits: &[&str], day: &str, instant: &str, key: &str) -> Vec<String> {
+    let seen = |limit: &str| if limit == "cutoff" { day.to_owned() } else { instant.to_owned() };
+    limits.iter().map(|limit| format!("{} <= {key}.{limit}", seen(limit))).collect()
 }

@@ -5,47 +5,40 @@ use std::fmt::Display;
 
 use chrono::{DateTime, NaiveDate};
 
-use super::Question;
-use super::news::NewsQuery;
-use super::text::{indent, one_of, quote, rows, wrap};
-use super::view::{SectorsOf, View, cell};
+use super::view::cell;
+use super::{Question, indent, one_of, quote, relation, wrap};
 use crate::archive::{ANSWERS, watches};
-use crate::interface::{Endpoint, Ticker};
+use crate::interface::Endpoint;
 use crate::plan::{Column, DayCount, Filter, Request, Vintage};
 use crate::tables::{ClaimedUntil, Table};
 use crate::time::to_record;
 
-/// The signals of a plan.
-pub(super) struct SignalQuery<'a> {
-    pub(super) question: &'a Question<'a>,
-    pub(super) view: &'a View<'a>,
-    pub(super) news: &'a NewsQuery<'a>,
-}
-
-impl SignalQuery<'_> {
-    /// The named relations, in order.
-    pub(super) fn relations(&self) -> Vec<(&'static str, String)> {
-        let mut relations = vec![
-            ("sealed", self.view.sealed_folders()),
-            ("listed", self.view.listed_series()),
-            ("series", self.series()),
-        ];
+impl Question<'_> {
+    /// The named relations of the signals, in order.
+    pub(super) fn signal_relations(&self) -> Vec<(&'static str, String)> {
+        let plan = self.plan;
+        let mut relations =
+            vec![("sealed", self.sealed_folders()), ("listed", self.listed_series()), ("series", self.series())];
         if self.needs_changes() {
-            relations.push(("signal_changes", self.view.changes(Table::Signals)));
+            relations.push(("signal_changes", self.changes(Table::Signals)));
         }
-        if self.needs_past() {
+        if plan.needs_past() {
             relations.push(("seals", self.seals()));
         }
         relations.push(("signals", self.signals()));
         relations.push(("selected", self.selected_signals()));
-        if self.question.plan.has_sectors() {
-            relations.push(("sector_listings", self.view.sector_listings(&self.and_asks_for_sectors())));
+        if plan.has_sectors() {
+            let asks = self.requests.iter().any(|request| Request::sector_of(request).is_some());
+            let by_request = if asks { format!("\n    and {}", self.is_requested()) } else { String::new() };
+            relations.push(("sector_listings", self.sector_listings(&by_request)));
         }
         if self.has(Column::Sector) {
-            relations.push(("sectors", View::sectors(SectorsOf::Seen)));
+            let seen = "from (select distinct ticker, seen_by from selected)\njoin sector_listings using (ticker)\n\
+                        where sealed <= seen_by";
+            relations.push(("sectors", Self::sectors("ticker, seen_by", seen)));
         }
         if self.has(Column::SectorLatest) {
-            relations.push(("latest_sectors", View::sectors(SectorsOf::Now)));
+            relations.push(("latest_sectors", Self::sectors("ticker", "from sector_listings")));
         }
         if self.has(Column::Id) {
             relations.push(("ids", self.ids()));
@@ -54,70 +47,47 @@ impl SignalQuery<'_> {
             relations.push(("watched", self.watch_ends()));
         }
         if self.has_inputs() {
-            relations.push(("inputs", self.inputs()));
+            let inputs = one_of("source", plan.inputs().iter().map(|input| quote(input.as_str())));
+            relations.push(("inputs", self.answers("ticker, source", &inputs)));
             relations.push(("known_inputs", self.known_inputs()));
         }
         relations
     }
 
     fn has(&self, column: Column) -> bool {
-        self.question.plan.columns.contains(&column)
-    }
-
-    /// The condition that a listing is by a request of the definition, if that asks for sectors.
-    fn and_asks_for_sectors(&self) -> String {
-        let asks = self.question.requests.iter().any(|request| Request::sector_of(request).is_some());
-        if asks { format!("\n    and {}", self.is_requested()) } else { String::new() }
+        self.plan.columns.contains(&column)
     }
 
     /// The joins that add facts about tickers to the signals.
-    pub(super) fn joins(&self) -> Vec<String> {
-        let mut joins = Vec::new();
-        if self.has(Column::Sector) {
-            let key = "sectors.ticker = s.ticker and sectors.seen_by = s.seen_by";
-            joins.push(format!("left join sectors on {key}"));
-        }
-        if self.has(Column::SectorLatest) {
-            joins.push("left join latest_sectors on latest_sectors.ticker = s.ticker".to_owned());
-        }
-        if self.has(Column::Id) {
-            joins.push(
-                "left join ids on ids.ticker = s.ticker and s.day between ids.first_day and ids.last_day".to_owned(),
-            );
-        }
-        if self.has(Column::WatchedUntil) {
-            let key = "watched.ticker = s.ticker and watched.period = s.period and watched.regime = s.regime";
-            joins.push(format!("left join watched on {key}"));
-        }
-        if self.has_inputs() {
-            joins.push("left join known_inputs w on w.ticker = s.ticker and w.seen_by = s.seen_by".to_owned());
-        }
-        joins
+    pub(super) fn signal_joins(&self) -> Vec<String> {
+        let joins = [
+            (
+                self.has(Column::Sector),
+                "left join sectors on sectors.ticker = s.ticker and sectors.seen_by = s.seen_by",
+            ),
+            (self.has(Column::SectorLatest), "left join latest_sectors on latest_sectors.ticker = s.ticker"),
+            (
+                self.has(Column::Id),
+                "left join ids on ids.ticker = s.ticker and s.day between ids.first_day and ids.last_day",
+            ),
+            (
+                self.has(Column::WatchedUntil),
+                "left join watched on watched.ticker = s.ticker and watched.period = s.period and watched.regime = s.regime",
+            ),
+            (self.has_inputs(), "left join known_inputs w on w.ticker = s.ticker and w.seen_by = s.seen_by"),
+        ];
+        joins.into_iter().filter(|(is_needed, _)| *is_needed).map(|(_, join)| join.to_owned()).collect()
     }
 
     /// Whether it matters when the news was asked for.
     fn has_inputs(&self) -> bool {
-        self.has(Column::Backfilled) && self.has_features()
-    }
-
-    fn has_features(&self) -> bool {
-        !self.question.plan.features.is_empty()
+        self.has(Column::Backfilled) && !self.plan.features.is_empty()
     }
 
     /// Whether columns describe the history of a signal.
     fn has_past(&self) -> bool {
-        let is_past = |column: &Column| {
-            matches!(
-                column,
-                Column::FirstObservedAt | Column::ObservedAt | Column::Revisions | Column::Backfilled | Column::Claimed
-            )
-        };
-        self.question.plan.columns.iter().any(is_past)
-    }
-
-    /// Whether it matters when the signals were first seen.
-    fn needs_past(&self) -> bool {
-        self.question.plan.needs_past()
+        use Column::{Backfilled, Claimed, FirstObservedAt, ObservedAt, Revisions};
+        [FirstObservedAt, ObservedAt, Revisions, Backfilled, Claimed].into_iter().any(|column| self.has(column))
     }
 
     /// When the run was sealed that answered a series at an instant.
@@ -125,44 +95,60 @@ impl SignalQuery<'_> {
         format!(
             "select ticker, period, regime, observed_at as first_observed_at, {} as seen_by\n{}\n    \
              and period is not null\ngroup by ticker, period, regime, observed_at",
-            self.view.dialect.in_utc("min(greatest(sealed_at, observed_at))"),
-            self.view.rows(ANSWERS)
+            self.dialect.in_utc("min(greatest(sealed_at, observed_at))"),
+            self.rows(ANSWERS)
         )
     }
 
     /// Whether it matters which observation said a value first.
     fn needs_changes(&self) -> bool {
-        self.needs_past()
-            || self.has_past()
-            || self.question.plan.columns.contains(&Column::Source)
-            || self.news.is_timed()
+        self.plan.needs_past() || self.has_past() || self.has(Column::Source) || self.is_timed()
     }
 
     /// The series in the latest answers to the definition's requests.
     fn series(&self) -> String {
         let is_requested = self.is_requested();
-        let tickers = self.question.excluded.iter().map(|ticker| quote(ticker.as_str()));
+        let tickers = self.excluded.iter().map(|ticker| quote(ticker.as_str()));
         let left_out = wrap(tickers);
         let taken = if left_out.is_empty() { String::new() } else { format!("\n    and ticker not in ({left_out})") };
         format!("select distinct ticker, period, regime\nfrom listed\nwhere {is_requested}{taken}")
     }
 
-    /// The condition that something was said in answer to a request of the definition.
+    /// The condition that something was said in answer to a request of the definition. Requests for every combination of sector
+    /// or ticker, period and regime, the usual case, are written as a product.
     fn is_requested(&self) -> String {
-        let requests = self.question.requests;
-        match Product::of(requests) {
-            Some(product) => product.text(),
-            None => one_of("request", requests.iter().map(|request| quote(request))),
+        let mut parts: [BTreeSet<&str>; 3] = Default::default();
+        for request in self.requests {
+            let (rest, regime) = request.rsplit_once(" regime=").unwrap_or_default();
+            let (head, period) = rest.rsplit_once(" period=").unwrap_or_default();
+            for (values, value) in parts.iter_mut().zip([head, period, regime]) {
+                values.insert(value);
+            }
         }
+        let count: usize = parts.iter().map(BTreeSet::len).product();
+        // Those without a period and a regime have an empty head. A few are listed.
+        if count != self.requests.len() || count <= 3 || parts[0].contains("") {
+            return one_of("request", self.requests.iter().map(|request| quote(request)));
+        }
+        let names = [("a", "asked"), ("p", "for_period"), ("r", "for_regime")];
+        let relations = names
+            .into_iter()
+            .zip(parts)
+            .map(|((name, column), values)| relation(name, column, values.into_iter().map(quote)));
+        let requests = format!(
+            "select concat(asked, ' period=', for_period, ' regime=', for_regime)\nfrom {}",
+            relations.collect::<Vec<_>>().join("\ncross join ")
+        );
+        format!("request in (\n{}\n)", indent(&requests))
     }
 
     fn signals(&self) -> String {
-        let plan = self.question.plan;
+        let plan = self.plan;
         let mut columns =
             vec!["ticker, date, period, regime, signal, cast(date as date) as day, confidence".to_owned()];
-        if self.news.is_timed() {
-            let end = self.news.end_of_day();
-            let midnight = format!("cast(cast(date as date) as {})", self.view.dialect.naive());
+        if self.is_timed() {
+            let end = self.end_of_day();
+            let midnight = format!("cast(cast(date as date) as {})", self.dialect.naive());
             columns.push(format!(
                 "case when utc_offset_minutes_known is null and date = {midnight} then {end} else date end as made"
             ));
@@ -173,8 +159,8 @@ impl SignalQuery<'_> {
         if plan.columns.contains(&Column::Source) {
             columns.push("source".to_owned());
         }
-        let seals = if self.needs_past() {
-            let first = self.view.dialect.in_utc("first_observed_at");
+        let seals = if plan.needs_past() {
+            let first = self.dialect.in_utc("first_observed_at");
             columns.push(format!("{first} as first_seen, coalesce(seen_by, {first}) as seen_by"));
             "\nleft join seals using (ticker, period, regime, first_observed_at)"
         } else {
@@ -193,11 +179,11 @@ impl SignalQuery<'_> {
                 );
                 format!(
                     "select *, row_number() over (partition by {cell} order by {order}) as {number}{}\nfrom signal_changes",
-                    if self.has_past() || self.needs_past() { &past } else { "" }
+                    if self.has_past() || plan.needs_past() { &past } else { "" }
                 )
             }
-            (false, Vintage::Latest) => self.view.newest(Table::Signals),
-            (false, Vintage::First) => self.view.oldest(Table::Signals),
+            (false, Vintage::Latest) => self.newest(Table::Signals),
+            (false, Vintage::First) => self.oldest(Table::Signals),
         };
         format!(
             "select {}\nfrom (\n{}\n) join series using (ticker, period, regime){seals}\n\
@@ -209,26 +195,28 @@ impl SignalQuery<'_> {
 
     /// The signals that pass the filter, each with the last day of news that it may use.
     fn selected_signals(&self) -> String {
-        let from = match self.question.plan.lag {
-            DayCount::Calendar(days) if self.has_features() => {
+        let from = match self.plan.lag {
+            DayCount::Calendar(days) if !self.plan.features.is_empty() => {
                 format!("select *, day - {} as cutoff\nfrom signals s", days.count())
             }
             DayCount::Calendar(_) | DayCount::Trading(_) => "select *\nfrom signals s".to_owned(),
         };
-        let conditions = conditions(&self.question.plan.filter);
+        let conditions = conditions(&self.plan.filter);
         if conditions.is_empty() { from } else { format!("{from}\nwhere {}", conditions.join("\n    and ")) }
     }
 
     /// The condition that an instant was too late for a signal to be live.
     fn is_late(&self, instant: &str) -> String {
         // `check` refuses a limit in trading days.
-        let (DayCount::Calendar(days) | DayCount::Trading(days)) = self.question.plan.live_within;
+        let (DayCount::Calendar(days) | DayCount::Trading(days)) = self.plan.live_within;
         format!("{instant} > s.date + interval '{}' day", days.count())
     }
 
     /// The condition that a signal rests on claims.
     fn is_claimed(&self) -> String {
-        let Some(ClaimedUntil { observed, dated }) = self.question.claimed else { return "false".to_owned() };
+        let Some(ClaimedUntil { observed, dated }) = self.view.claimed_until(self.plan) else {
+            return "false".to_owned();
+        };
         let instant = |micros: i64| DateTime::from_timestamp_micros(micros).unwrap_or_default();
         let is_observed = format!("s.observed_at <= '{}'", to_record(instant(observed)));
         match dated {
@@ -240,7 +228,7 @@ impl SignalQuery<'_> {
 
     /// When the last of the inputs of each signal was first answered by a run that knew the signal; only if all were.
     fn known_inputs(&self) -> String {
-        let inputs = self.question.plan.inputs();
+        let inputs = self.plan.inputs();
         let known = "select k.ticker, k.seen_by, i.source, min(i.observed) as known\n\
              from (select distinct ticker, seen_by from selected) k\n\
              join inputs i on i.ticker = k.ticker and i.sealed >= k.seen_by\ngroup by k.ticker, k.seen_by, i.source";
@@ -253,44 +241,28 @@ impl SignalQuery<'_> {
 
     /// The id of each ticker that the file names, with its days.
     fn ids(&self) -> String {
-        let line = |(ticker, [from, to], id): (&Ticker, [Option<NaiveDate>; 2], &str)| {
-            let day = |day: Option<NaiveDate>, open: &str| {
-                format!("date '{}'", day.map_or(open.to_owned(), |day| day.to_string()))
-            };
+        let day = |day: Option<NaiveDate>, open: &str| day.map_or(open.to_owned(), |day| day.to_string());
+        let lines = self.plan.identity.lines().map(|(ticker, [from, to], id)| {
             let (first, last) = (day(from, "0001-01-01"), day(to, "9999-12-31"));
-            format!("{}, {first}, {last}, {}", quote(ticker.as_str()), quote(id))
-        };
-        let lines = self.question.plan.identity.lines().map(line);
-        format!("select *\nfrom {}", rows("i", "ticker, first_day, last_day, id", lines))
+            format!("{}, date '{first}', date '{last}', {}", quote(ticker.as_str()), quote(id))
+        });
+        format!("select *\nfrom {}", relation("i", "ticker, first_day, last_day, id", lines))
     }
 
     /// Until when the vendor told of each series: its last answer, or the one that no longer listed it.
     fn watch_ends(&self) -> String {
-        let operations = Endpoint::ALL.into_iter().filter(|other| watches(self.question.source, *other));
+        let operations = Endpoint::ALL.into_iter().filter(|other| watches(self.source, *other));
         let tells = one_of("source", operations.map(|operation| quote(operation.as_str())));
         let answered = format!(
             "select request, max(observed_at) as answered\n{}\n    and {tells}\ngroup by request",
-            self.view.rows(ANSWERS)
+            self.rows(ANSWERS)
         );
         format!(
             "select ticker, period, regime, max(coalesce(case when change = 'added' then answered end, observed_at)) as until\n\
              from (\n{}\n) left join (\n{}\n) using (request)\n\
              where newest = 1 and {tells}\ngroup by ticker, period, regime",
-            indent(&self.view.newest_listings()),
+            indent(&self.newest_listings()),
             indent(&answered)
-        )
-    }
-
-    /// The answers that features come from.
-    fn inputs(&self) -> String {
-        let in_utc = |column: &str| self.view.dialect.in_utc(column);
-        let inputs = self.question.plan.inputs();
-        format!(
-            "select ticker, source, {} as observed, {} as sealed\n{}\n    and {}",
-            in_utc("observed_at"),
-            in_utc("greatest(sealed_at, observed_at)"),
-            self.view.rows(ANSWERS),
-            one_of("source", inputs.iter().map(|input| quote(input.as_str())))
         )
     }
 
@@ -298,31 +270,28 @@ impl SignalQuery<'_> {
     pub(super) fn column(&self, column: Column) -> String {
         match column {
             Column::Backfilled => {
-                let first = self.view.dialect.in_utc("s.first_observed_at");
-                let is_late = |instant: &str| self.is_late(instant);
-                return match (self.has_features(), self.question.news) {
-                    (false, _) => is_late(&first),
-                    (true, None) => format!("{} or coalesce({}, true)", is_late(&first), is_late("w.known")),
+                let first = self.is_late(&self.dialect.in_utc("s.first_observed_at"));
+                let of_inputs = format!("coalesce({}, true)", self.is_late("w.known"));
+                match (self.has_inputs(), self.news) {
+                    (false, _) => first,
+                    (true, None) => format!("{first} or {of_inputs}"),
                     (true, Some(asked)) => {
                         let is_asked = one_of("s.ticker", asked.iter().map(|ticker| quote(ticker.as_str())));
-                        let of_inputs = is_late("w.known");
-                        format!("{} or ({is_asked} and coalesce({of_inputs}, true))", is_late(&first))
+                        format!("{first} or ({is_asked} and {of_inputs})")
                     }
-                };
+                }
             }
-            Column::Score => return "case when s.signal = 'sell' then -s.confidence else s.confidence end".to_owned(),
-            Column::Sector => return "sectors.sector".to_owned(),
+            Column::Score => "case when s.signal = 'sell' then -s.confidence else s.confidence end".to_owned(),
+            Column::Sector => "sectors.sector".to_owned(),
             Column::Id => {
-                let names = self.question.plan.identity.names();
-                let is_named = one_of("s.ticker", names.into_iter().map(quote));
-                return format!("case when {is_named} then ids.id else s.ticker end");
+                let is_named = one_of("s.ticker", self.plan.identity.names().into_iter().map(quote));
+                format!("case when {is_named} then ids.id else s.ticker end")
             }
-            Column::WatchedUntil => return "watched.until".to_owned(),
-            Column::Claimed => return self.is_claimed(),
-            Column::SectorLatest => return "latest_sectors.sector".to_owned(),
-            _ => {}
+            Column::WatchedUntil => "watched.until".to_owned(),
+            Column::Claimed => self.is_claimed(),
+            Column::SectorLatest => "latest_sectors.sector".to_owned(),
+            _ => format!("s.{}", column.name()),
         }
-        format!("s.{}", column.name())
     }
 }
 
@@ -335,9 +304,8 @@ fn conditions(filter: &Filter) -> Vec<String> {
     let mut conditions = Vec::new();
     conditions.extend(tickers.as_ref().map(|tickers| one_of("s.ticker", each(tickers))));
     conditions.extend(sectors.as_ref().map(|sectors| {
-        let is_of =
-            |sector: &dyn Display| format!("contains(request, {})", quote(&format!(" sector={sector} period=")));
-        let is_of: Vec<String> = sectors.iter().map(|sector| is_of(sector)).collect();
+        let is_of = sectors.iter().map(|sector| quote(&format!(" sector={sector} period=")));
+        let is_of: Vec<String> = is_of.map(|part| format!("contains(request, {part})")).collect();
         let is_of = if is_of.is_empty() { "false".to_owned() } else { is_of.join(" or ") };
         format!("s.ticker in (select ticker from listed where place = 1 and ({is_of}))")
     }));
@@ -352,41 +320,4 @@ fn conditions(filter: &Filter) -> Vec<String> {
     conditions.extend(from.map(|day| format!("s.date >= '{day}'")));
     conditions.extend(to.map(|day| format!("s.date < '{day}'")));
     conditions
-}
-
-/// Requests for every combination of sector or ticker, period and regime, the usual case.
-struct Product<'a> {
-    heads: BTreeSet<&'a str>,
-    periods: BTreeSet<&'a str>,
-    regimes: BTreeSet<&'a str>,
-}
-
-impl<'a> Product<'a> {
-    /// The requests as a product, if they are one and worth writing as one.
-    fn of(requests: &'a BTreeSet<String>) -> Option<Self> {
-        const FEW: usize = 3;
-        let mut product = Self { heads: BTreeSet::new(), periods: BTreeSet::new(), regimes: BTreeSet::new() };
-        for request in requests {
-            let (rest, regime) = request.rsplit_once(" regime=")?;
-            let (head, period) = rest.rsplit_once(" period=")?;
-            product.heads.insert(head);
-            product.periods.insert(period);
-            product.regimes.insert(regime);
-        }
-        let count = product.heads.len() * product.periods.len() * product.regimes.len();
-        (count == requests.len() && count > FEW).then_some(product)
-    }
-
-    fn text(&self) -> String {
-        let of = |name: &str, column: &str, values: &BTreeSet<&str>| {
-            rows(name, column, values.iter().map(|value| quote(value)))
-        };
-        let requests = format!(
-            "select concat(asked, ' period=', for_period, ' regime=', for_regime)\nfrom {}\ncross join {}\ncross join {}",
-            of("a", "asked", &self.heads),
-            of("p", "for_period", &self.periods),
-            of("r", "for_regime", &self.regimes),
-        );
-        format!("request in (\n{}\n)", indent(&requests))
-    }
 }

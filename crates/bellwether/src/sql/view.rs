@@ -1,39 +1,15 @@
 //! The archive as of an instant: known observations, and the series that requests list.
 
-use chrono::{DateTime, Utc};
-
-use super::dialect::Dialect;
-use super::text::indent;
+use super::{Question, indent};
 use crate::archive::{LISTINGS, SEAL};
 use crate::disk::names::SMALLEST_RECORD;
 use crate::tables::Table;
 use crate::time::to_record;
 
-/// The files of an archive, read as of an instant.
-pub(super) struct View<'a> {
-    pub(super) dialect: Dialect,
-    /// The folders or URLs of the archive, spelled so that a pattern matches only itself.
-    pub(super) archive: &'a [String],
-    pub(super) as_of: DateTime<Utc>,
-    /// When runs were sealed that are forgotten.
-    pub(super) left_out: &'a [DateTime<Utc>],
-    /// The merges of runs that are forgotten.
-    pub(super) left_out_merges: &'a [String],
-}
-
-/// The instants of the sectors of tickers.
-#[derive(Clone, Copy)]
-pub(super) enum SectorsOf {
-    /// As they are known.
-    Now,
-    /// When each signal was seen.
-    Seen,
-}
-
 /// Indentation of the second line of a window.
 const BELOW: &str = "                             ";
 
-impl View<'_> {
+impl Question<'_> {
     /// The sealed folders. In an object store, the others are unfinished uploads. A file with the name of a seal but smaller
     /// than any seal marks a folder that is being cleared.
     pub(super) fn sealed_folders(&self) -> String {
@@ -43,20 +19,25 @@ impl View<'_> {
 
     /// The patterns of a file in every folder of the archive.
     fn patterns(&self, file: &str) -> Vec<String> {
-        self.archive.iter().map(|folder| format!("{folder}/*=*/{file}")).collect()
+        let literal = |folder: &String| self.dialect.literal(folder.trim_end_matches('/'));
+        self.archive.iter().map(|folder| format!("{}/*=*/{file}", literal(folder))).collect()
     }
 
     /// The rows of a file in every sealed folder that count from a run sealed by the instant.
     pub(super) fn rows(&self, file: &str) -> String {
-        let files = self.dialect.parquet(&self.patterns(file));
-        let (folder, sealed) = (self.dialect.folder(), self.dialect.sealed_relation());
-        let mut rows =
-            format!("from {files}\nwhere {folder} in {sealed}\n    and sealed_at <= '{}'", to_record(self.as_of));
-        if !self.left_out.is_empty() {
-            let instants: Vec<String> = self.left_out.iter().map(|at| format!("'{}'", to_record(*at))).collect();
-            rows.push_str(&format!("\n    and sealed_at not in ({})", instants.join(", ")));
+        let (files, folder) = (self.dialect.parquet(&self.patterns(file)), self.dialect.folder());
+        // Spark needs a hint that they are few, or it sorts the other side of the join.
+        let hint = self.dialect.pick("", "/*+ broadcast(sealed) */ ");
+        let mut rows = format!(
+            "from {files}\nwhere {folder} in (select {hint}folder from sealed)\n    and sealed_at <= '{}'",
+            to_record(self.view.as_of())
+        );
+        // The runs that are forgotten, and the merges of them.
+        let left_out: Vec<String> = self.view.left_out().into_iter().map(|at| format!("'{}'", to_record(at))).collect();
+        if !left_out.is_empty() {
+            rows.push_str(&format!("\n    and sealed_at not in ({})", left_out.join(", ")));
         }
-        for merge in self.left_out_merges {
+        for merge in self.view.archive().left_out_merges() {
             rows.push_str(&format!("\n    and {folder} not like '%/{merge}'"));
         }
         rows
@@ -64,12 +45,7 @@ impl View<'_> {
 
     /// The observations of a table; `newest` is 1 for the latest of each cell. The archive documents this query.
     pub(super) fn newest(&self, table: Table) -> String {
-        newest_of(&self.rows(&table.file()), &cell(table), latest_first(table))
-    }
-
-    /// The same among the changes of a table.
-    pub(super) fn newest_among(table: Table, changes: &str) -> String {
-        newest_of(&format!("from {changes}"), &cell(table), latest_first(table))
+        newest_of(&self.rows(&table.file()), &cell(table), &in_order(table, " desc"))
     }
 
     /// The values of a table; `oldest` is 1 for the first of each cell.
@@ -86,8 +62,10 @@ impl View<'_> {
     pub(super) fn changes(&self, table: Table) -> String {
         let is_optional = |name: &&str| table.optional().contains(name);
         let values = table.values().iter().copied().chain(table.has_extra().then_some("extra"));
-        let value = self.dialect.row(&values.filter(|name| !is_optional(name)).collect::<Vec<_>>().join(", "));
-        let (cell, order) = (cell(table), format!("order by {}", in_order(table)));
+        let values = values.filter(|name| !is_optional(name)).collect::<Vec<_>>().join(", ");
+        // One comparable value.
+        let value = format!("{}({values})", self.dialect.pick("row", "struct"));
+        let (cell, order) = (cell(table), format!("order by {}", in_order(table, "")));
         // A merge may say otherwise at which place an answer had an article. Of the rows of one instant the last counts.
         let rows = if table == Table::Articles {
             let next = format!(
@@ -119,7 +97,9 @@ impl View<'_> {
         let known = format!(
             "select *{}\nfrom (\n{}\n)",
             each(&|name| {
-                let last = self.dialect.last_value(&format!("{name}_said"));
+                // The last one that is not null.
+                let how = self.dialect.pick(" ignore nulls", ", true");
+                let last = format!("last_value({name}_said{how})");
                 format!(
                     ",\n    {last} {of_life} rows between unbounded preceding and 1 preceding) as {name}_before,\n    \
                      {last} {of_life} rows unbounded preceding) as {name}_known"
@@ -156,18 +136,10 @@ impl View<'_> {
         )
     }
 
-    /// The sector of each ticker, or of each ticker at some instants: the first by name that lists it, or else the last that
-    /// did.
-    pub(super) fn sectors(of: SectorsOf) -> String {
-        let (key, from) = match of {
-            SectorsOf::Now => ("ticker", "from sector_listings"),
-            SectorsOf::Seen => (
-                "ticker, seen_by",
-                "from (select distinct ticker, seen_by from selected)\njoin sector_listings using (ticker)\nwhere sealed <= seen_by",
-            ),
-        };
+    /// The sector of each key of some listings: the first by name that lists it, or else the last that did.
+    pub(super) fn sectors(key: &str, from: &str) -> String {
         let listing = LISTED.replacen("ticker", key, 1);
-        let newest = newest_of(from, &listing, latest_first(Table::Signals));
+        let newest = newest_of(from, &listing, &in_order(Table::Signals, " desc"));
         let ranked = format!(
             "select *, row_number() over (partition by {key} order by change,\n    \
              case when change <> 'added' then observed_at end desc, sector) as place\nfrom (\n{}\n) where newest = 1",
@@ -178,7 +150,7 @@ impl View<'_> {
 
     /// The listings; `newest` is 1 for the latest of each series and request.
     pub(super) fn newest_listings(&self) -> String {
-        newest_of(&self.rows(LISTINGS), LISTED, latest_first(Table::Signals))
+        newest_of(&self.rows(LISTINGS), LISTED, &in_order(Table::Signals, " desc"))
     }
 
     /// The series that each request has listed; `place` is 1 for the requests that list it, or did so last if none does any more.
@@ -194,21 +166,17 @@ impl View<'_> {
 }
 
 /// Some observations; `newest` is 1 for the latest of each cell.
-fn newest_of(rows: &str, cell: &str, order: &str) -> String {
+pub(super) fn newest_of(rows: &str, cell: &str, order: &str) -> String {
     format!("select *, row_number() over (partition by {cell}\n{BELOW}order by {order}) as newest\n{rows}")
 }
 
 /// The columns that identify a listing.
 const LISTED: &str = "ticker, period, regime, source, request";
 
-/// The order of the observations of a cell.
-fn in_order(table: Table) -> &'static str {
-    if table == Table::Articles { "observed_at, change, place" } else { "observed_at, change" }
-}
-
-/// The same, the latest first.
-fn latest_first(table: Table) -> &'static str {
-    if table == Table::Articles { "observed_at desc, change desc, place desc" } else { "observed_at desc, change desc" }
+/// The order of the observations of a cell, each column in a direction.
+pub(super) fn in_order(table: Table, direction: &str) -> String {
+    let place = if table == Table::Articles { format!(", place{direction}") } else { String::new() };
+    format!("observed_at{direction}, change{direction}{place}")
 }
 
 /// The columns that identify a cell of a table.

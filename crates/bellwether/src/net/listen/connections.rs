@@ -8,7 +8,7 @@
 use std::convert::Infallible;
 use std::future::pending;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -107,25 +107,14 @@ pub enum Requests {
     Unbounded,
 }
 
-/// When a connection last got on.
-#[derive(Clone, Debug)]
-struct Progress(Arc<Mutex<Instant>>);
-
 /// A connection.
-struct Client {
-    task: AbortHandle,
-    is_answered: Arc<AtomicBool>,
-}
-
-/// What a request is checked with.
-struct Door<S> {
-    site: Arc<S>,
-    hosts: Arc<Hosts>,
-    misdirected: &'static str,
-    progress: Progress,
+struct Client<S> {
+    server: Arc<Connections<S>>,
     /// The address that the client connected to.
     local: Option<IpAddr>,
-    is_answered: Arc<AtomicBool>,
+    is_answered: AtomicBool,
+    /// When it last got on.
+    progress: Mutex<Instant>,
 }
 
 impl<S: Site> Connections<S> {
@@ -135,9 +124,10 @@ impl<S: Site> Connections<S> {
     ///
     /// Dropping it closes all connections.
     pub async fn serve(self, listener: TcpListener, stop: CancellationToken) {
-        let limit = if self.requests == Requests::Unbounded { usize::MAX } else { limit() };
+        let server = Arc::new(self);
+        let limit = if server.requests == Requests::Unbounded { usize::MAX } else { limit() };
         let mut tasks = JoinSet::new();
-        let mut clients: Vec<Client> = Vec::new();
+        let mut clients: Vec<(AbortHandle, Arc<Client<S>>)> = Vec::new();
         let mut reported = None;
         loop {
             let accepted = tokio::select! {
@@ -146,80 +136,34 @@ impl<S: Site> Connections<S> {
                 accepted = listener.accept() => accepted,
             };
             while tasks.try_join_next().is_some() {}
-            clients.retain(|client| !client.task.is_finished());
+            clients.retain(|(task, _)| !task.is_finished());
             match accepted {
                 Ok((stream, _)) => {
                     // A body is sent in many small writes; waiting to merge the last ones only delays the answer. Failing
                     // to set the option is harmless.
                     let _ = stream.set_nodelay(true);
                     if clients.len() >= limit {
-                        let silent = clients.iter().position(|client| !client.is_answered.load(Ordering::Relaxed));
-                        clients.remove(silent.unwrap_or_default()).task.abort();
-                        self.report(&mut reported, &format!("more than {limit} were open at once"));
+                        let silent = clients.iter().position(|(_, client)| !client.is_answered.load(Ordering::Relaxed));
+                        clients.remove(silent.unwrap_or_default()).0.abort();
+                        server.report(&mut reported, &format!("more than {limit} were open at once"));
                     }
-                    let is_answered = Arc::default();
-                    let task = tasks.spawn(self.connection(stream, Arc::clone(&is_answered), stop.clone()));
-                    clients.push(Client { task, is_answered });
+                    let client = Arc::new(Client {
+                        server: Arc::clone(&server),
+                        local: stream.local_addr().ok().map(|address| address.ip()),
+                        is_answered: AtomicBool::new(false),
+                        progress: Mutex::new(Instant::now()),
+                    });
+                    clients.push((tasks.spawn(Arc::clone(&client).serve(stream, stop.clone())), client));
                 }
                 Err(error) if is_of_connection(&error) => {}
                 Err(error) => {
-                    self.report(&mut reported, &error.to_string());
+                    server.report(&mut reported, &error.to_string());
                     tokio::time::sleep(PAUSE).await;
                 }
             }
         }
-        clients.iter().filter(|client| !client.is_answered.load(Ordering::Relaxed)).for_each(|one| one.task.abort());
+        clients.iter().filter(|(_, it)| !it.is_answered.load(Ordering::Relaxed)).for_each(|(task, _)| task.abort());
         while tasks.join_next().await.is_some() {}
-    }
-
-    /// Answers the request of a connection.
-    fn connection(
-        &self,
-        stream: TcpStream,
-        is_answered: Arc<AtomicBool>,
-        stop: CancellationToken,
-    ) -> impl Future<Output = ()> + Send + use<S> {
-        let local = stream.local_addr().ok().map(|address: SocketAddr| address.ip());
-        let progress = Progress::new();
-        let door = Arc::new(Door {
-            site: Arc::clone(&self.site),
-            hosts: Arc::clone(&self.hosts),
-            misdirected: self.misdirected,
-            progress: progress.clone(),
-            local,
-            is_answered,
-        });
-        let requests = self.requests;
-        async move {
-            let mut builder = http1::Builder::new();
-            builder.keep_alive(requests != Requests::One);
-            if requests != Requests::Unbounded {
-                builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
-            }
-            let stalled = async || match requests {
-                Requests::Unbounded => pending().await,
-                Requests::One | Requests::Many => progress.wait_for_stall().await,
-            };
-            let served = builder.serve_connection(
-                TokioIo::new(stream),
-                service_fn(|request| {
-                    let door = Arc::clone(&door);
-                    async move { Ok::<_, Infallible>(door.admit(request.into_parts().0).await) }
-                }),
-            );
-            let mut served = std::pin::pin!(served);
-            // A client that breaks off, or takes too long, is no fault of ours.
-            tokio::select! {
-                _ = served.as_mut() => return,
-                () = stalled() => return,
-                () = stop.cancelled() => {}
-            }
-            served.as_mut().graceful_shutdown();
-            tokio::select! {
-                _ = served => {}
-                () = stalled() => {}
-            }
-        }
     }
 
     fn report(&self, reported: &mut Option<Instant>, reason: &str) {
@@ -230,54 +174,78 @@ impl<S: Site> Connections<S> {
     }
 }
 
-impl Progress {
-    fn new() -> Self {
-        Self(Arc::new(Mutex::new(Instant::now())))
-    }
-
-    fn note(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-    }
-
-    /// Waits until nothing has happened for too long.
-    async fn wait_for_stall(&self) {
-        loop {
-            let end = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + LIMIT;
-            if end <= Instant::now() {
-                return;
-            }
-            tokio::time::sleep_until(end).await;
+impl<S: Site> Client<S> {
+    /// Answers the requests of a connection.
+    async fn serve(self: Arc<Self>, stream: TcpStream, stop: CancellationToken) {
+        let requests = self.server.requests;
+        let mut builder = http1::Builder::new();
+        builder.keep_alive(requests != Requests::One);
+        if requests != Requests::Unbounded {
+            builder.timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
+        }
+        let served = builder.serve_connection(
+            TokioIo::new(stream),
+            service_fn(|request| {
+                let client = Arc::clone(&self);
+                async move { Ok::<_, Infallible>(client.admit(request.into_parts().0).await) }
+            }),
+        );
+        let mut served = std::pin::pin!(served);
+        // A client that breaks off, or takes too long, is no fault of ours.
+        tokio::select! {
+            _ = served.as_mut() => return,
+            () = self.stalled() => return,
+            () = stop.cancelled() => {}
+        }
+        served.as_mut().graceful_shutdown();
+        tokio::select! {
+            _ = served => {}
+            () = self.stalled() => {}
         }
     }
 
-    /// An answer that counts as progress with every part of it that is taken.
-    fn follow(self, answer: Answer) -> Answer {
-        self.note();
+    /// The answer to a request, if it names this server. Every part of it that is taken counts as progress.
+    async fn admit(self: Arc<Self>, request: Parts) -> Answer {
+        let server = &self.server;
+        self.is_answered.store(true, Ordering::Relaxed);
+        self.note_progress();
+        let mut named = request.headers.get_all(header::HOST).iter();
+        let host = named.next().filter(|_| named.next().is_none()).and_then(|host| host.to_str().ok());
+        // A request for a proxy repeats the host in its first line.
+        let is_ours = |authority: &str| server.hosts.has(authority, self.local);
+        let is_named = host.is_some_and(is_ours);
+        if !is_named || request.uri.authority().is_some_and(|authority| !is_ours(authority.as_str())) {
+            return whole(StatusCode::MISDIRECTED_REQUEST, "text/plain; charset=utf-8", server.misdirected);
+        }
+        let answer = Arc::clone(&server.site).answer(request).await;
+        self.note_progress();
         answer.map(|body| match body.size_hint().exact() {
             Some(_) => body,
             None => body
                 .map_frame(move |frame| {
-                    self.note();
+                    self.note_progress();
                     frame
                 })
                 .boxed_unsync(),
         })
     }
-}
 
-impl<S: Site> Door<S> {
-    /// The answer to a request, if it names this server.
-    async fn admit(&self, request: Parts) -> Answer {
-        self.is_answered.store(true, Ordering::Relaxed);
-        self.progress.note();
-        let mut named = request.headers.get_all(header::HOST).iter();
-        let host = named.next().filter(|_| named.next().is_none()).and_then(|host| host.to_str().ok());
-        // A request for a proxy repeats the host in its first line.
-        let is_ours = |authority: &str| self.hosts.has(authority, self.local);
-        if host.is_some_and(is_ours) && request.uri.authority().is_none_or(|authority| is_ours(authority.as_str())) {
-            return self.progress.clone().follow(Arc::clone(&self.site).answer(request).await);
+    fn note_progress(&self) {
+        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Waits until nothing has happened for too long; forever if it may take as long as it likes.
+    async fn stalled(&self) {
+        if self.server.requests == Requests::Unbounded {
+            return pending().await;
         }
-        whole(StatusCode::MISDIRECTED_REQUEST, "text/plain; charset=utf-8", self.misdirected)
+        loop {
+            let end = *self.progress.lock().unwrap_or_else(PoisonError::into_inner) + LIMIT;
+            if end <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(end).await;
+        }
     }
 }
 

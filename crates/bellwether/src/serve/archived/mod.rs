@@ -12,45 +12,35 @@
 //! whether a score was a string. Those of the change set of the server are written.
 
 mod records;
-mod state;
 
-use std::collections::BTreeSet;
-use std::path::PathBuf;
-use std::sync::Mutex;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 use http::{HeaderValue, StatusCode};
 
 use super::answer::object;
-use super::question::{Question, Read};
-use super::refusal::{Refusal, WATCH, json};
-use crate::archive::View;
+use super::question::{Question, Refusal, WATCH, record};
+use crate::archive::{SeriesReader, View, wait_for_seal};
+use crate::disk::file;
 use crate::error::Result;
-use crate::interface::{ChangeSet, Endpoint, HistoryKey};
+use crate::interface::{ChangeSet, Endpoint};
 use crate::net::listen::{Answer, whole};
 use crate::plan::Request;
 use crate::process::cancel::CancellationToken;
 use crate::tables::{SeriesKey, Table};
 use crate::text::problem::{choices, nearest};
 use crate::time::{self, Clock, to_record};
-use records::HistoryForm;
-use state::{Open, OpenedArchive, ServiceFolder};
 
 /// The services of an archive.
 #[derive(Debug)]
 pub struct ArchivedServices {
     folders: Vec<ServiceFolder>,
     as_of: Option<DateTime<Utc>>,
-}
-
-/// A request to an archive.
-pub(super) struct Given {
-    pub(super) endpoint: Endpoint,
-    pub(super) change_set: ChangeSet,
-    pub(super) service: String,
-    /// The instant in the path.
-    pub(super) instant: Option<String>,
 }
 
 impl ArchivedServices {
@@ -71,27 +61,32 @@ impl ArchivedServices {
         self.folders.iter().map(|folder| folder.name.as_str())
     }
 
-    /// The answer to a question. It reads files.
-    pub(super) fn answer(&self, given: &Given, read: Read) -> Result<Answer, Refusal> {
+    /// The answer of a service to a question, as of the instant in the path. It reads files.
+    pub(super) fn answer(
+        &self,
+        service: &str,
+        path: Option<&str>,
+        question: Question,
+        change_set: ChangeSet,
+    ) -> Result<Answer, Refusal> {
         let unclear = |sentence: String| Refusal::new(StatusCode::BAD_REQUEST, sentence);
-        let folder =
-            self.folders.iter().find(|folder| folder.name == given.service).ok_or_else(Refusal::no_operation)?;
-        if let Some(unknown) = read.unknown.first() {
-            let (name, known) = (unknown.chars().take(80).collect::<String>(), choices(read.known));
-            let (endpoint, hint) = (given.endpoint, "an instant is named in the path, `/at/2026-03-31T20:00:00Z/…`");
+        let folder = self.folders.iter().find(|folder| folder.name == service).ok_or_else(Refusal::no_operation)?;
+        if let Some(unknown) = question.unknown.first() {
+            let (name, known) = (unknown.chars().take(80).collect::<String>(), choices(question.known));
+            let (endpoint, hint) = (question.endpoint, "an instant is named in the path, `/at/2026-03-31T20:00:00Z/…`");
             return Err(unclear(format!("`{endpoint}` has no parameter `{name}`, it takes {known}; {hint}")));
         }
         let now = Clock::System.now();
-        let instant = self.instant_of(given.instant.as_deref(), now).map_err(unclear)?;
+        let instant = self.instant_of(path, now).map_err(unclear)?;
         let opened = folder.open(instant)?;
         let view = opened.view(instant).ok_or_else(|| {
             let first = opened.instants().next().map(to_record).unwrap_or_default();
             Refusal::unknown(format!("nothing was known by then: the first run was sealed at {first}"))
         })?;
-        let request = request_of(given.endpoint, &read.question)
+        let request = request_of(&question)
             .ok_or_else(|| Refusal::unknown("not watched: no ticker and no sector has this name".to_owned()))?;
-        let watch = opened.watch(&request, &view)?.ok_or_else(|| not_watched(&opened, &view, &request, instant))?;
-        let mut answer = answer(&opened, &view, &request, &read.question, given.change_set)?;
+        let watch = opened.watch(&request, &view)?.ok_or_else(|| opened.not_watched(&view, &request, instant))?;
+        let mut answer = opened.answer(&view, &request, question, change_set)?;
         // After the last answer, nothing is known of it.
         let state = if instant.unwrap_or(now) <= watch.until { "watched" } else { "not-watched" };
         let header = format!("{state}; from={}; until={}", to_record(watch.from), to_record(watch.until));
@@ -119,95 +114,208 @@ impl ArchivedServices {
 }
 
 /// What is asked for, as requests of runs are written; none if it names no ticker or sector that there can be.
-fn request_of(endpoint: Endpoint, question: &Question) -> Option<Request> {
-    let mut request = Request::bare(endpoint);
-    match question {
-        Question::Tickers => {}
-        Question::Batch { period, regime, .. } => (request.period, request.regime) = (*period, *regime),
-        Question::Sector { outlook, sector } => {
-            request.sector = Some(sector.parse().ok()?);
-            (request.period, request.regime) = (Some(outlook.period), Some(outlook.regime));
-        }
-        Question::History { outlook, symbol, .. } | Question::Latest { outlook, symbol } => {
-            return Some(Request::of_series(endpoint, symbol.parse().ok()?, outlook.period, outlook.regime));
-        }
-        Question::Summary { symbol } | Question::Articles { symbol } | Question::DailySentiment { symbol } => {
-            request.ticker = Some(symbol.parse().ok()?);
-        }
-    }
-    Some(request)
-}
-
-/// The refusal of a request that no run had asked for.
-fn not_watched(opened: &OpenedArchive, view: &View, request: &Request, instant: Option<DateTime<Utc>>) -> Refusal {
-    let words = request.to_string();
-    let mut sentence = format!("not watched: no run had asked for `{words}`");
-    if let Some(instant) = instant {
-        sentence += &format!(" by {}", to_record(instant));
-    }
-    if let Some(later) = opened.answered.get(&words) {
-        sentence += &format!("; it is known since {}", to_record(later.since));
-    }
-    let by_then = opened.answered.iter().filter(|(_, watch)| watch.since <= view.as_of());
-    let of_table = by_then.filter(|(_, watch)| Table::of(watch.endpoint) == Table::of(request.endpoint));
-    let like: Vec<&str> = of_table.map(|(request, _)| request.as_str()).collect();
-    if let Some(nearest) = nearest(&words, like.iter().copied()).or(like.first().copied()) {
-        sentence += &format!("; the nearest request that was asked is `{nearest}`");
-    }
-    Refusal::unknown(sentence)
-}
-
-/// What was known of a request.
-fn answer(
-    opened: &OpenedArchive,
-    view: &View,
-    request: &Request,
-    question: &Question,
-    change_set: ChangeSet,
-) -> Result<Answer, Refusal> {
-    let table = Table::of(request.endpoint).unwrap_or(Table::Signals);
-    let reader = opened.reader(table)?;
-    let form = HistoryForm { key: HistoryKey::Predictions, is_batched: false, limit: usize::MAX };
-    let form = match question {
-        Question::Batch { limit, .. } => HistoryForm { key: HistoryKey::Items, is_batched: true, limit: *limit },
-        Question::History { limit, .. } => HistoryForm { key: change_set.history_key(), limit: *limit, ..form },
-        _ => form,
-    };
-    let Some(key) = key_of(request) else {
-        let listed = view.listing(&BTreeSet::from([request.to_string()]))?;
-        let mut series = Vec::from_iter(listed.into_values().flatten());
-        series.dedup_by(|next, one| next.ticker == one.ticker);
-        if *question == Question::Tickers {
-            return Ok(json(StatusCode::OK, &series.into_iter().map(|key| key.ticker).collect::<Vec<_>>()));
-        }
-        // A few tickers at a time bound the memory of a long answer.
-        let (view, parts) = (view.clone(), series.chunks(16).map(<[_]>::to_vec).collect());
-        return Ok(object(parts, move |part: Vec<SeriesKey>| {
-            let known = reader.known_cells(&view, &part).map_err(std::io::Error::other)?;
-            // A ticker needs no escaping in JSON.
-            let members =
-                known.iter().map(|(key, rows)| format!("\"{}\":{}", key.ticker, records::history(key, rows, form)));
-            Ok(members.collect::<Vec<_>>().join(","))
-        }));
-    };
-    let may_be_empty = !matches!(question, Question::Latest { .. } | Question::Summary { .. });
-    let known = reader.known_cells(view, std::slice::from_ref(&key))?.into_iter().next().map(|(_, rows)| rows);
-    let rows = known.or_else(|| may_be_empty.then(|| RecordBatch::new_empty(table.known_schema())));
-    let text = rows.map(|rows| match question {
-        Question::Latest { .. } => records::latest(&key, &rows, || view.last_latest(&key), change_set),
-        Question::Summary { .. } => Ok(Some(records::summary(&key, &rows, change_set))),
-        Question::Articles { .. } => Ok(Some(records::articles(&rows))),
-        Question::DailySentiment { .. } => Ok(Some(records::sentiment_history(&rows))),
-        _ => Ok(Some(records::history(&key, &rows, form))),
-    });
-    let empty = || Refusal::unknown(format!("the service answered `{request}` without a value"));
-    Ok(whole(StatusCode::OK, "application/json", text.transpose()?.flatten().ok_or_else(empty)?))
+fn request_of(question: &Question) -> Option<Request> {
+    let Question { endpoint, symbol, sector, period, regime, .. } = question;
+    let ticker = if endpoint.is_of_one_ticker() { Some(symbol.parse().ok()?) } else { None };
+    let sector = sector.as_ref().map(|sector| sector.parse()).transpose().ok()?;
+    Some(Request { endpoint: *endpoint, ticker, sector, period: *period, regime: *regime })
 }
 
 /// The series that a request is about; none if it is about many.
 fn key_of(request: &Request) -> Option<SeriesKey> {
     let ticker = request.ticker.clone()?;
     Some(SeriesKey { ticker, period: request.period, regime: request.regime, table: Table::of(request.endpoint) })
+}
+
+/// The most views that are kept open. Each holds the listings of the archive.
+const MAX_VIEWS: usize = 4;
+
+/// Opens the latest state of an archive.
+pub(crate) type Open = fn(&Path, &CancellationToken) -> Result<View>;
+
+/// The archive of a service.
+struct ServiceFolder {
+    name: String,
+    folder: PathBuf,
+    open: Open,
+    stop: CancellationToken,
+    opened: Mutex<Option<Arc<OpenedArchive>>>,
+}
+
+/// An archive as it was opened.
+struct OpenedArchive {
+    names: Vec<PathBuf>,
+    latest: View,
+    /// When each request was answered.
+    answered: BTreeMap<String, Watch>,
+    views: Mutex<Vec<View>>,
+    readers: Mutex<HashMap<Table, Arc<SeriesReader>>>,
+}
+
+/// When the service was asked for something, over all runs.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    endpoint: Endpoint,
+    /// When the first run was sealed that knows of it.
+    since: DateTime<Utc>,
+    /// The first answer.
+    from: DateTime<Utc>,
+    /// The last answer.
+    until: DateTime<Utc>,
+}
+
+impl ServiceFolder {
+    /// The archive with all runs that count at an instant; without one, with those that have appeared.
+    fn open(&self, instant: Option<DateTime<Utc>>) -> Result<Arc<OpenedArchive>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = opened.as_ref().and_then(|opened| opened.instants().last());
+        if instant.is_some_and(|instant| newest.is_none_or(|newest| instant > newest)) {
+            // A run that is being sealed may count from an instant before this one.
+            wait_for_seal(&self.folder, &self.stop)?;
+        }
+        let names = file::entries(&self.folder)?;
+        if let Some(opened) = opened.as_ref().filter(|opened| opened.names == names) {
+            return Ok(Arc::clone(opened));
+        }
+        let latest = (self.open)(&self.folder, &self.stop)?;
+        let mut answered: BTreeMap<String, Watch> = BTreeMap::new();
+        latest.each_answered(
+            |_| true,
+            |run, record| {
+                let (endpoint, since, at) = (record.endpoint, run.seal().sealed_at, record.observed_at);
+                let answer = Watch { endpoint, since, from: at, until: at };
+                let known = answered.entry(record.request.to_owned()).or_insert(answer);
+                *known = known.and(answer);
+            },
+        )?;
+        let (views, readers) = (Mutex::default(), Mutex::default());
+        let current = Arc::new(OpenedArchive { names, latest, answered, views, readers });
+        *opened = Some(Arc::clone(&current));
+        Ok(current)
+    }
+}
+
+impl fmt::Debug for ServiceFolder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("ServiceFolder").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl OpenedArchive {
+    /// When the runs were sealed, in order.
+    fn instants(&self) -> impl DoubleEndedIterator<Item = DateTime<Utc>> {
+        self.latest.runs().map(|run| run.seal().sealed_at)
+    }
+
+    /// A reader of a table.
+    fn reader(&self, table: Table) -> Result<Arc<SeriesReader>> {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reader) = readers.get(&table) {
+            return Ok(Arc::clone(reader));
+        }
+        let reader = Arc::new(self.latest.series_reader(table)?);
+        readers.insert(table, Arc::clone(&reader));
+        Ok(reader)
+    }
+
+    /// What was known at an instant, or is known now; none before the first run. It is as of the seal of a run.
+    fn view(&self, instant: Option<DateTime<Utc>>) -> Option<View> {
+        let at = self.instants().rev().find(|sealed| instant.is_none_or(|instant| *sealed <= instant))?;
+        let mut views = self.views.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = views.iter().position(|view| view.as_of() == at).map(|index| views.remove(index));
+        let view = known.unwrap_or_else(|| View::of(self.latest.archive().clone(), at));
+        views.insert(0, view.clone());
+        views.truncate(MAX_VIEWS);
+        Some(view)
+    }
+
+    /// When the service was asked for something, as far as a view knows of it: a history or a latest signal is known from
+    /// whatever answers listed its series.
+    fn watch(&self, request: &Request, view: &View) -> Result<Option<Watch>> {
+        let mut watch = self.answered.get(&request.to_string()).copied().filter(|own| own.since <= view.as_of());
+        let is_of_series = matches!(request.endpoint, Endpoint::SignalsHistory | Endpoint::Signals);
+        let Some(key) = key_of(request).filter(|_| is_of_series) else { return Ok(watch) };
+        let today = self.latest.listed_by(&key)?;
+        for by in view.listed_by(&key)? {
+            let Some(of_list) = self.answered.get(&by.request) else { continue };
+            // After an answer that no longer lists it, nothing is known of it, whatever else that request was answered.
+            let gone = today.iter().find(|today| today.request == by.request).and_then(|today| today.gone);
+            let listed = Watch { since: by.since, until: gone.unwrap_or(of_list.until), ..*of_list };
+            watch = Some(watch.map_or(listed, |watch| watch.and(listed)));
+        }
+        Ok(watch)
+    }
+
+    /// The refusal of a request that no run had asked for.
+    fn not_watched(&self, view: &View, request: &Request, instant: Option<DateTime<Utc>>) -> Refusal {
+        let words = request.to_string();
+        let mut sentence = format!("not watched: no run had asked for `{words}`");
+        if let Some(instant) = instant {
+            sentence += &format!(" by {}", to_record(instant));
+        }
+        if let Some(later) = self.answered.get(&words) {
+            sentence += &format!("; it is known since {}", to_record(later.since));
+        }
+        let by_then = self.answered.iter().filter(|(_, watch)| watch.since <= view.as_of());
+        let of_table = by_then.filter(|(_, watch)| Table::of(watch.endpoint) == Table::of(request.endpoint));
+        let like: Vec<&str> = of_table.map(|(request, _)| request.as_str()).collect();
+        if let Some(nearest) = nearest(&words, like.iter().copied()).or(like.first().copied()) {
+            sentence += &format!("; the nearest request that was asked is `{nearest}`");
+        }
+        Refusal::unknown(sentence)
+    }
+
+    /// What was known of a request.
+    fn answer(
+        &self,
+        view: &View,
+        request: &Request,
+        question: Question,
+        change_set: ChangeSet,
+    ) -> Result<Answer, Refusal> {
+        let table = Table::of(request.endpoint).unwrap_or(Table::Signals);
+        let reader = self.reader(table)?;
+        let Some(key) = key_of(request) else {
+            let listed = view.listing(&BTreeSet::from([request.to_string()]))?;
+            let mut series = Vec::from_iter(listed.into_values().flatten());
+            series.dedup_by(|next, one| next.ticker == one.ticker);
+            if request.endpoint == Endpoint::TickersAvailable {
+                return Ok(record(StatusCode::OK, &series.into_iter().map(|key| key.ticker).collect::<Vec<_>>()));
+            }
+            // A few tickers at a time bound the memory of a long answer.
+            let (view, parts) = (view.clone(), series.chunks(16).map(<[_]>::to_vec).collect());
+            return Ok(object(parts, move |part: Vec<SeriesKey>| {
+                let known = reader.known_cells(&view, &part).map_err(io::Error::other)?;
+                // A ticker needs no escaping in JSON.
+                let members = known.iter().map(|(key, rows)| {
+                    format!("\"{}\":{}", key.ticker, records::history(key, rows, &question, change_set))
+                });
+                Ok(members.collect::<Vec<_>>().join(","))
+            }));
+        };
+        let mut known = reader.known_cells(view, std::slice::from_ref(&key))?.into_iter().map(|(_, rows)| rows);
+        let rows = known.next().unwrap_or_else(|| RecordBatch::new_empty(table.known_schema()));
+        let text = match request.endpoint {
+            Endpoint::Signals | Endpoint::LegacySignals => {
+                records::latest(&key, &rows, || view.last_latest(&key), change_set)?
+            }
+            Endpoint::SocialSentiment if rows.num_rows() == 0 => None,
+            Endpoint::SocialSentiment => Some(records::summary(&key, &rows, change_set)),
+            Endpoint::NewsArticles => Some(records::articles(&rows)),
+            Endpoint::HistoricalSentiment => Some(records::sentiment_history(&rows)),
+            _ => Some(records::history(&key, &rows, &question, change_set)),
+        };
+        let empty = || Refusal::unknown(format!("the service answered `{request}` without a value"));
+        Ok(whole(StatusCode::OK, "application/json", text.ok_or_else(empty)?))
+    }
+}
+
+impl Watch {
+    /// Both.
+    fn and(self, other: Self) -> Self {
+        let (since, from) = (self.since.min(other.since), self.from.min(other.from));
+        Self { since, from, until: self.until.max(other.until), ..self }
+    }
 }
 
 #[cfg(test)]

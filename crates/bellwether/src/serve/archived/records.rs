@@ -17,41 +17,37 @@ use crate::archive::Coverage;
 use crate::decode::{as_object, read_fields};
 use crate::error::Result;
 use crate::interface::{
-    ArticleReference, BatchedHistory, ChangeSet, Endpoint, HistoryEntry, HistoryKey, IndexedSignal, LatestForm,
-    LatestSignal, NewsArticle, Score, SectorHistory, SentimentSummary, Signal, SummaryForm, TrailingSummary,
+    ArticleReference, ChangeSet, Endpoint, HistoryEntry, HistoryKey, IndexedSignal, LatestForm, LatestSignal,
+    NewsArticle, Score, SentimentSummary, Signal, SummaryForm, TrailingSummary,
 };
+use crate::serve::answer;
+use crate::serve::question::{self, Question};
 use crate::tables::{SeriesKey, written_date};
 use crate::time::MICROS_PER_DAY;
-
-/// The shape of a history.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct HistoryForm {
-    pub(super) key: HistoryKey,
-    /// Whether offsets of dates are written only if they came in the batched shape, which need not have them.
-    pub(super) is_batched: bool,
-    /// The newest entries alone.
-    pub(super) limit: usize,
-}
 
 /// The fields of a latest signal, in both of its forms.
 const LATEST_FIELDS: [&str; 8] = ["ticker", "date", "period", "regime", "signal", "confidence", "ei", "ci"];
 
-/// The history of a series, newest first.
-pub(super) fn history(key: &SeriesKey, rows: &RecordBatch, form: HistoryForm) -> String {
+/// The history of a series, newest first. In a batch, offsets of dates are written only if they came in the batched shape,
+/// which need not have them.
+pub(super) fn history(key: &SeriesKey, rows: &RecordBatch, question: &Question, change_set: ChangeSet) -> String {
+    let form = match (question.endpoint.is_of_one_ticker(), &question.sector) {
+        (true, _) => change_set.history_key(),
+        (false, Some(_)) => HistoryKey::Predictions,
+        (false, None) => HistoryKey::Items,
+    };
+    let is_batch = !question.endpoint.is_of_one_ticker() && question.sector.is_none();
+    let batched = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched].map(Endpoint::as_str);
     let mut entries = Vec::new();
-    for row in (0..rows.num_rows()).rev().filter(|&row| column(rows, "date").is_valid(row)).take(form.limit) {
+    for row in (0..rows.num_rows()).rev().filter(|&row| column(rows, "date").is_valid(row)).take(question.limit) {
         let source = text(rows, "source", row).unwrap_or_default();
-        let batched = [Endpoint::SignalsHistoryBatchedAll, Endpoint::SignalsHistoryBatched].map(Endpoint::as_str);
-        let offset = offset(rows, row).filter(|_| !form.is_batched || batched.contains(&source));
+        let offset = offset(rows, row).filter(|_| !is_batch || batched.contains(&source));
         let (signal, confidence) = signal(rows, row);
         let entry = HistoryEntry { date: time_text(micros(rows, "date", row), offset).into(), signal, confidence };
         entries.push(raw(with_extra(&entry, text(rows, "extra", row))));
     }
-    let (ticker, period, regime) = (key.ticker.clone(), key.period.unwrap_or_default(), key.regime.unwrap_or_default());
-    match form.key {
-        HistoryKey::Items => with_extra(&BatchedHistory { items: entries, period, regime, ticker }, None),
-        HistoryKey::Predictions => with_extra(&SectorHistory { ticker, regime, period, predictions: entries }, None),
-    }
+    let (period, regime) = (key.period.unwrap_or_default(), key.regime.unwrap_or_default());
+    answer::history(form, key.ticker.clone(), period, regime, entries)
 }
 
 /// The latest signal of a series, given what the last answer with it covered; none if the series has none.
@@ -204,7 +200,7 @@ fn fields<'e, const N: usize>(
 
 /// A record with its unknown fields, an object.
 fn with_extra(record: &impl Serialize, extra: Option<&str>) -> String {
-    let mut text = serde_json::to_string(record).expect("a record is text, numbers and lists, which serialize");
+    let mut text = question::text(record);
     if let Some(more) = extra.and_then(|extra| extra.trim().strip_prefix('{')).filter(|more| *more != "}") {
         text.truncate(text.len() - 1);
         text = text + "," + more;
