@@ -151,17 +151,9 @@ impl Error {
     #[must_use]
     pub fn with_reasons(self, reasons: impl IntoIterator<Item = String, IntoIter: DoubleEndedIterator>) -> Self {
         let kind = self.kind();
-        let chain = reasons.into_iter().rev().fold(None, |next: Option<Self>, reason| {
-            let error = Self::new(kind, reason);
-            Some(match next {
-                Some(next) => error.with_source(next),
-                None => error,
-            })
-        });
-        match chain {
-            Some(first) => self.with_source(first),
-            None => self,
-        }
+        let reasons = reasons.into_iter().rev().map(|reason| Self::new(kind, reason));
+        let first = reasons.reduce(|next, reason| reason.with_source(next));
+        first.into_iter().fold(self, Self::with_source)
     }
 
     /// A definition with problems, each at its place.
@@ -200,11 +192,10 @@ impl Error {
 
     /// The error in a failure of a stream of record batches: one of Bellwether's, or one of Arrow's own.
     pub fn of_stream(failure: ArrowError) -> Self {
-        let source: Reason = match failure {
-            ArrowError::ExternalError(source) => source,
-            failure => failure.into(),
-        };
-        source.downcast().map_or_else(Self::frame, |error| *error)
+        match failure {
+            ArrowError::ExternalError(source) => source.downcast().map_or_else(Self::frame, |error| *error),
+            failure => Self::frame(failure),
+        }
     }
 
     /// A worker that panicked: a bug, unless the system was out of threads.
@@ -214,10 +205,8 @@ impl Error {
 
     /// What a thread panicked with: a bug, unless the system was out of threads.
     pub fn of_panic(panic: &(dyn Any + Send)) -> Self {
-        match text_of(panic) {
-            text if is_want_of_threads(text) => Self::out_of_threads(),
-            text => Self::bug(text),
-        }
+        let text = text_of(panic);
+        if is_want_of_threads(text) { Self::out_of_threads() } else { Self::bug(text) }
     }
 
     fn out_of_threads() -> Self {
@@ -290,7 +279,7 @@ pub fn causes<'a>(
 /// The text of a panic.
 pub fn text_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("it says nothing")
+    text.unwrap_or("a panic without a message")
 }
 
 /// Whether a panic means that the system has no thread to spare. The standard library and the thread pools panic in that
@@ -315,12 +304,11 @@ pub fn same(error: &io::Error) -> io::Error {
 pub(crate) fn system_error(error: &Reason) -> Option<io::Error> {
     let error: &(dyn std::error::Error + 'static) = error.as_ref();
     let chain = || std::iter::once(error).chain(causes(error));
-    chain().find_map(|cause| cause.downcast_ref().map(same)).or_else(|| chain().last().and_then(of_text))
-}
-
-/// The system's error in the text of one of Arrow, which does not keep what the Parquet reader met.
-fn of_text(error: &(dyn std::error::Error + 'static)) -> Option<io::Error> {
-    let text = error.to_string();
+    if let Some(found) = chain().find_map(|cause| cause.downcast_ref()) {
+        return Some(same(found));
+    }
+    // Arrow keeps only the text of what the Parquet reader met.
+    let text = chain().last()?.to_string();
     let number = text.strip_suffix(')')?.rsplit_once("(os error ")?.1;
     number.parse().ok().map(io::Error::from_raw_os_error)
 }

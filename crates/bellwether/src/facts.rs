@@ -3,19 +3,21 @@
 //! They are counted while the rows pass, in any order, and kept beside them in `facts.json`. Whatever else a report says is
 //! computed by the report. Memory grows with the number of tickers and of days, never with rows.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arrow::array::AsArray;
 use arrow::datatypes::{ArrowNativeType, Int8Type, TimestampMicrosecondType};
 use chrono::{DateTime, NaiveDate};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::columns::{Column, Rows};
 use crate::error::Reason;
 use crate::interface::{Period, Regime};
-use crate::plan::{self, DatasetPlan, Days, Feature, RowKind, Statistic};
-use crate::split_days::{SplitDays, TimesOfDay};
+use crate::plan::{self, DatasetPlan, Days, Feature, NaiveRule, RowKind, Statistic};
 pub use crate::tables::ArticleCounts;
+use crate::text::human::count_of;
 use crate::time::MICROS_PER_DAY;
 
 /// The days that are counted one by one: 1900 to 2099, counted from 1970. A date outside is more likely a vendor's mistake,
@@ -29,7 +31,7 @@ pub(crate) fn is_drawn(day: i64) -> bool {
 }
 
 /// The facts of the rows of a version.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Facts {
     /// Number of rows.
     pub rows: u64,
@@ -98,48 +100,50 @@ impl Facts {
 #[derive(Debug)]
 pub(crate) struct Tally {
     of: RowKind,
-    rows: u64,
-    claimed: Option<u64>,
-    dates: Option<(i64, i64)>,
+    /// What is counted so far, but for what follows.
+    facts: Facts,
     /// Rows of each day from [`FIRST_DAY`] on.
     days: Vec<u64>,
     tickers: TickerNumbers,
     /// Whether there are rows of each pair.
     pairs: Vec<[bool; Regime::ALL.len()]>,
     times: TimesOfDay,
-    /// The count of each window, and the rows without one.
-    windows: Vec<(Days, String, u64)>,
+    /// The column with the count of each window.
+    windows: Vec<String>,
 }
 
 impl Tally {
     /// An empty tally for a plan.
     pub(crate) fn new(plan: &DatasetPlan) -> Self {
-        let windows = plan.features.iter().filter_map(|feature| match feature {
-            Feature::Window(Statistic::Count, days) => Some((*days, feature.to_string(), 0)),
-            _ => None,
-        });
+        let mut facts =
+            Facts { claimed: plan.columns.contains(&plan::Column::Claimed).then_some(0), ..Facts::default() };
+        let mut windows = Vec::new();
+        for feature in &plan.features {
+            if let Feature::Window(Statistic::Count, days) = feature {
+                facts.windows.push((*days, 0));
+                windows.push(feature.to_string());
+            }
+        }
         Self {
             of: plan.rows,
-            rows: 0,
-            claimed: plan.columns.contains(&plan::Column::Claimed).then_some(0),
-            dates: None,
+            facts,
             days: vec![0; (LAST_DAY - FIRST_DAY + 1) as usize],
             tickers: TickerNumbers::default(),
             pairs: vec![[false; Regime::ALL.len()]; Period::COUNT],
             times: TimesOfDay::default(),
-            windows: windows.collect(),
+            windows,
         }
     }
 
     /// Rows so far.
     pub(crate) fn rows(&self) -> u64 {
-        self.rows
+        self.facts.rows
     }
 
     /// Counts rows of a long dataset.
     pub(crate) fn count(&mut self, rows: &Rows) {
-        self.rows += rows.num_rows() as u64;
-        if let (Some(claimed), Some(column)) = (&mut self.claimed, rows.column(plan::Column::Claimed.name())) {
+        self.facts.rows += rows.num_rows() as u64;
+        if let (Some(claimed), Some(column)) = (&mut self.facts.claimed, rows.column(plan::Column::Claimed.name())) {
             let flags = column.values().as_boolean();
             *claimed += column.rows_where(|index| flags.value(index)) as u64;
         }
@@ -150,8 +154,8 @@ impl Tally {
         for (start, end) in (tickers.boundaries() | dates.boundaries()).runs() {
             let ticker = self.tickers.number(names.value(tickers.index(start)));
             let moment = moments[dates.index(start)];
-            let (first, last) = self.dates.unwrap_or((moment, moment));
-            self.dates = Some((first.min(moment), last.max(moment)));
+            let (first, last) = self.facts.dates.unwrap_or((moment, moment));
+            self.facts.dates = Some((first.min(moment), last.max(moment)));
             let day = moment.div_euclid(MICROS_PER_DAY);
             if is_drawn(day) {
                 self.days[(day - FIRST_DAY) as usize] += (end - start) as u64;
@@ -167,7 +171,7 @@ impl Tally {
 
     /// Counts what articles do not have: pairs and windows.
     fn count_signals(&mut self, rows: &Rows) {
-        for (_, name, unknown) in &mut self.windows {
+        for ((_, unknown), name) in self.facts.windows.iter_mut().zip(&self.windows) {
             *unknown += column(rows, name).null_count() as u64;
         }
         let [periods, regimes] = ["period", "regime"].map(|name| {
@@ -197,20 +201,13 @@ impl Tally {
         let mut tickers = self.tickers.names;
         tickers.sort_unstable();
         Facts {
-            rows: self.rows,
-            dates: self.dates,
             days: days.collect(),
             tickers,
             pairs: pairs.filter(|(period, regime)| self.pairs[period.index()][*regime as usize]).collect(),
-            claimed: self.claimed,
-            seen_live: 0,
-            repeated: 0,
-            contradictions: 0,
             split_days: self.times.split(),
             many_times: self.times.many(),
             are_early: self.times.are_early(),
-            articles: ArticleCounts::default(),
-            windows: self.windows.into_iter().map(|(length, _, unknown)| (length, unknown)).collect(),
+            ..self.facts
         }
     }
 }
@@ -219,47 +216,110 @@ fn column<'a>(rows: &'a Rows, name: &str) -> &'a Column {
     rows.column(name).expect("the rows of a dataset have its columns")
 }
 
-/// Tickers in the order in which they were first seen.
-///
-/// Rows come ticker by ticker, or in rounds of all tickers. The ticker that followed last time is tried first, so few
-/// rows need a lookup.
+/// Tickers in the order in which they were first seen. Most rows have the ticker of the row before.
 #[derive(Debug, Default)]
 struct TickerNumbers {
     names: Vec<String>,
     numbers: HashMap<String, usize>,
-    /// For each ticker, the one that came after it.
-    followers: Vec<usize>,
     current: usize,
 }
 
 impl TickerNumbers {
     /// The number of a ticker; a new ticker gets the next one.
     fn number(&mut self, name: &str) -> usize {
-        if self.names.get(self.current).is_some_and(|current| current == name) {
-            return self.current;
+        if self.names.get(self.current).is_none_or(|current| current != name) {
+            self.current = self.numbers.get(name).copied().unwrap_or(self.names.len());
         }
-        let follower = self.followers.get(self.current).copied().unwrap_or_default();
-        let number = match self.names.get(follower) {
-            Some(expected) if expected == name => follower,
-            _ => self.look_up(name),
-        };
-        if let Some(follower) = self.followers.get_mut(self.current) {
-            *follower = number;
+        if self.current == self.names.len() {
+            self.names.push(name.to_owned());
+            self.numbers.insert(name.to_owned(), self.current);
         }
-        self.current = number;
-        number
+        self.current
+    }
+}
+
+/// The most times of day of a ticker that are kept: two of one clock, in summer and winter, and a few odd ones.
+const TIMES: usize = 4;
+
+/// The times of day at which the signals of each ticker are dated: whether the signals of a day fall on several dates, because
+/// tickers are dated by different clocks.
+#[derive(Debug, Default)]
+pub(crate) struct TimesOfDay {
+    /// By ticker number; more than [`TIMES`] are those of signals within a day.
+    of_tickers: Vec<Vec<i64>>,
+    /// The number of signals by weekday, from Monday on.
+    weekdays: [u64; 7],
+}
+
+impl TimesOfDay {
+    /// Adds a signal of a ticker, by its naive date.
+    pub(crate) fn add(&mut self, ticker: usize, micros: i64) {
+        if self.of_tickers.len() <= ticker {
+            self.of_tickers.resize_with(ticker + 1, Vec::new);
+        }
+        self.weekdays[(micros.div_euclid(MICROS_PER_DAY) + 3).rem_euclid(7) as usize] += 1;
+        let (times, time) = (&mut self.of_tickers[ticker], micros.rem_euclid(MICROS_PER_DAY));
+        if times.len() <= TIMES && !times.contains(&time) {
+            times.push(time);
+        }
     }
 
-    fn look_up(&mut self, name: &str) -> usize {
-        if let Some(&number) = self.numbers.get(name) {
-            return number;
-        }
-        let number = self.names.len();
-        self.names.push(name.to_owned());
-        self.followers.push(number);
-        self.numbers.insert(name.to_owned(), number);
-        number
+    /// Whether all days seem to be a day early: there are signals of Sundays, and none of Fridays.
+    pub(crate) fn are_early(&self) -> bool {
+        self.weekdays[6] > 0 && self.weekdays[4] == 0
     }
+
+    /// The tickers that are dated at many times of day.
+    pub(crate) fn many(&self) -> u64 {
+        self.of_tickers.iter().filter(|times| times.len() > TIMES).count() as u64
+    }
+
+    /// Whether some tickers have no time of day in common with most others.
+    pub(crate) fn split(&self) -> Option<SplitDays> {
+        let mut tickers: BTreeMap<BTreeSet<i64>, u64> = BTreeMap::new();
+        for times in self.of_tickers.iter().filter(|times| (1..=TIMES).contains(&times.len())) {
+            *tickers.entry(times.iter().copied().collect()).or_default() += 1;
+        }
+        let (most, _) = tickers.iter().min_by_key(|(times, count)| (Reverse(**count), *times))?;
+        let apart: Vec<_> = tickers.iter().filter(|(times, _)| times.is_disjoint(most)).collect();
+        let first = |times: &BTreeSet<i64>| times.first().map_or_else(String::new, |time| time_of_day(*time));
+        let (other, _) = apart.iter().min_by_key(|(times, count)| (Reverse(**count), *times))?;
+        Some(SplitDays {
+            tickers: apart.iter().map(|(_, count)| **count).sum(),
+            all: self.of_tickers.len() as u64,
+            times: [first(most), first(other)],
+        })
+    }
+}
+
+/// Tickers whose signals are dated at other times of day than those of most others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SplitDays {
+    /// How many there are.
+    pub tickers: u64,
+    /// The number of all tickers.
+    pub all: u64,
+    /// A time of day of most tickers, and one of these.
+    pub times: [String; 2],
+}
+
+impl SplitDays {
+    /// What it means, and the remedy under a rule of naive dates.
+    pub fn in_words(&self, rule: NaiveRule) -> String {
+        let Self { tickers, all, times: [most, other] } = self;
+        let remedy = match rule {
+            NaiveRule::Wall => "a time zone as `naive` in `[dates]` dates all signals by one clock",
+            NaiveRule::Utc | NaiveRule::Zone(_) => "`naive = \"wall\"` in `[dates]` dates signals as they are written",
+        };
+        let tickers = format!("{tickers} of {}", count_of(*all, "ticker", "tickers"));
+        format!("{tickers} are dated at {other}, others at {most}: a day's signals are on two dates; {remedy}")
+    }
+}
+
+/// A time of day: `04:00`.
+fn time_of_day(micros: i64) -> String {
+    let minutes = micros / 60_000_000;
+    format!("{:02}:{:02}", minutes / 60, minutes % 60)
 }
 
 #[cfg(test)]
@@ -269,7 +329,7 @@ mod tests {
     use arrow::array::{ArrayRef, Int8Array, RecordBatch, StringArray, TimestampMicrosecondArray};
     use arrow::datatypes::{DataType, Field, Schema};
 
-    use super::{Tally, TickerNumbers};
+    use super::{SplitDays, Tally, TickerNumbers, TimesOfDay};
     use crate::definition::DefinitionFile;
     use crate::interface::{Period, Regime};
     use crate::plan::Plan;
@@ -320,5 +380,29 @@ mod tests {
         let first: Period = Period::all().next().unwrap();
         let second = Period::all().nth(1).unwrap();
         assert_eq!(whole.pairs, [(first, Regime::ALL[0]), (second, Regime::ALL[2])]);
+    }
+
+    const HOUR: i64 = 3_600_000_000;
+
+    fn split(tickers: &[&[i64]]) -> Option<SplitDays> {
+        let mut times = TimesOfDay::default();
+        for (ticker, hours) in tickers.iter().enumerate() {
+            hours.iter().for_each(|hour| times.add(ticker, (24 * 20_000 + hour) * HOUR));
+        }
+        times.split()
+    }
+
+    #[test]
+    fn tickers_are_apart_if_they_share_no_time_of_day_with_most_others() {
+        let apart = |tickers, all, times: [&str; 2]| Some(SplitDays { tickers, all, times: times.map(str::to_owned) });
+        assert_eq!(split(&[&[0], &[0], &[4]]), apart(1, 3, ["00:00", "04:00"]));
+        // In summer and in winter.
+        assert_eq!(split(&[&[0], &[0], &[4, 5], &[5]]), apart(2, 4, ["00:00", "04:00"]));
+        assert_eq!(split(&[&[4, 5], &[4, 5], &[5], &[4]]), None);
+        assert_eq!(split(&[&[15, 16], &[0], &[0]]), apart(1, 3, ["00:00", "15:00"]));
+        // Within a day.
+        assert_eq!(split(&[&[9, 10, 11, 12, 13, 14], &[0], &[0]]), None);
+        assert_eq!(split(&[&[0], &[0]]), None);
+        assert_eq!(split(&[]), None);
     }
 }

@@ -151,7 +151,6 @@ pub mod report;
 pub mod run;
 pub mod serve;
 mod sessions;
-mod split_days;
 pub mod sql;
 mod store;
 #[doc(hidden)]

@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::disk::file::folder_of;
 use crate::disk::names::DEFINITIONS;
 use crate::error::Error;
 use crate::trust;
@@ -58,25 +59,19 @@ impl Project {
         let Ok(here) = env::current_dir() else { return Ok(Self::default()) };
         let mut root = PathBuf::new();
         for folder in here.ancestors() {
-            if let Ok(found) = folder.join(DEFINITIONS).metadata()
-                && found.is_dir()
-            {
-                let is_trusted = folder == here || is_trusted(found.uid(), &here) || trust::is_listed(folder)?;
-                return match is_trusted {
-                    true => Ok(Self { root }),
-                    false => {
-                        let root = folder.display();
-                        let what = format!("the project in `{root}` belongs to another user");
-                        Err(Error::usage(
-                            what,
-                            format!(
-                                "if you trust it, name it: `--directory {root}`; for one of your own: `--directory .`"
-                            ),
-                        ))
-                    }
-                };
+            let found = folder.join(DEFINITIONS).metadata();
+            let Some(found) = found.ok().filter(|found| found.is_dir()) else {
+                root.push("..");
+                continue;
+            };
+            // A project is used from a folder below it if it is our own, one of root, or of the owner of the folder.
+            let is_of_owner = || here.metadata().is_ok_and(|here| here.uid() == found.uid());
+            if folder == here || trust::is_own(found.uid()) || is_of_owner() || trust::is_listed(folder)? {
+                return Ok(Self { root });
             }
-            root.push("..");
+            let root = folder.display();
+            let hint = format!("if you trust it, name it: `--directory {root}`; for one of your own: `--directory .`");
+            return Err(Error::usage(format!("the project in `{root}` belongs to another user"), hint));
         }
         Ok(Self::default())
     }
@@ -104,8 +99,7 @@ impl Project {
     /// with the same name.
     pub fn data_of(&self, definition: &Path) -> Result<PathBuf, Error> {
         let definitions = self.definitions();
-        let folder = definition.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        match (definitions.canonicalize(), folder.canonicalize()) {
+        match (definitions.canonicalize(), folder_of(definition).canonicalize()) {
             // There is no project here.
             (Err(error), _) if error.kind() == io::ErrorKind::NotFound => Ok(self.data()),
             (Ok(own), Ok(folder)) if own == folder => Ok(self.data()),
@@ -116,12 +110,6 @@ impl Project {
             )),
         }
     }
-}
-
-/// Whether a user's project is used from a folder below it: our own, one of root, or of the owner of the folder.
-fn is_trusted(owner: u32, here: &Path) -> bool {
-    let is_owner_here = || here.metadata().is_ok_and(|here| here.uid() == owner);
-    trust::is_own(owner) || is_owner_here()
 }
 
 /// A root that is no folder.

@@ -42,19 +42,6 @@ pub enum Author {
     File,
 }
 
-/// Why a file or folder is not trusted.
-#[derive(Debug, thiserror::Error)]
-enum Doubt {
-    #[error("`{}` belongs to another user, number {owner}", path.display())]
-    Owner { path: PathBuf, owner: u32 },
-
-    #[error("`{}` can be written by {}", path.display(), if *mode & 0o002 == 0 { "its group" } else { "everyone" })]
-    Writable { path: PathBuf, mode: u32 },
-
-    #[error("`{}` is a link", path.display())]
-    Link { path: PathBuf },
-}
-
 /// Fails unless a definition may run commands, and use keys and stores.
 pub fn require(author: Author, definition: &Path) -> Result<()> {
     if author == Author::Caller {
@@ -70,40 +57,38 @@ pub fn require(author: Author, definition: &Path) -> Result<()> {
     let root = project.unwrap_or(folder);
     let root = root.canonicalize().map_err(FileError::read(root))?;
     let folder = project.map_or_else(|| root.clone(), |_| root.join(DEFINITIONS));
-    let places = [root.clone(), folder.clone(), folder.join(file)];
-    let doubt = places.iter().map(|path| doubt(path)).find_map(Result::transpose).transpose()?;
-    match doubt {
-        Some(doubt) if !is_listed(&root)? => {
-            let trust = format!("if you trust all who can write there, set `{VARIABLE}={}`", root.display());
-            let hint = match &doubt {
-                Doubt::Owner { .. } => format!("read the definition; {trust}"),
-                Doubt::Writable { path, .. } => format!("run `chmod go-w {}`; or, {trust}", path.display()),
-                Doubt::Link { .. } => format!("put a copy in its place; or, {trust}"),
-            };
+    for path in [root.clone(), folder.clone(), folder.join(file)] {
+        if let Some((doubt, remedy)) = doubt(&path)? {
+            if is_listed(&root)? {
+                return Ok(());
+            }
             let definition = definition.display();
-            Err(Error::usage(
-                format!("`{definition}` is not trusted to run commands, nor to use keys and stores"),
-                hint,
-            )
-            .with_source(doubt))
+            let what = format!("`{definition}` is not trusted to run commands, nor to use keys and stores");
+            let trust = format!("if you trust all who can write there, set `{VARIABLE}={}`", root.display());
+            return Err(Error::usage(what, format!("{remedy} {trust}")).with_source(doubt));
         }
-        _ => Ok(()),
     }
+    Ok(())
 }
 
-/// Why a file or folder is not trusted; `None` if it is.
-fn doubt(path: &Path) -> Result<Option<Doubt>> {
+/// Why a file or folder is not trusted, and the beginning of a hint; `None` if it is.
+fn doubt(path: &Path) -> Result<Option<(String, String)>> {
     let found = fs::symlink_metadata(path).map_err(FileError::read(path))?;
-    let (path, owner, mut mode) = (path.to_owned(), found.uid(), found.mode());
+    let (path, owner, mut mode) = (path.display(), found.uid(), found.mode());
     if mode & BY_GROUP != 0 && is_alone_in(found.gid(), owner) {
         mode &= !BY_GROUP;
     }
-    Ok(match () {
-        () if found.is_symlink() => Some(Doubt::Link { path }),
-        () if !is_own(owner) => Some(Doubt::Owner { path, owner }),
-        () if mode & WRITABLE != 0 => Some(Doubt::Writable { path, mode }),
-        () => None,
-    })
+    let (why, remedy) = if found.is_symlink() {
+        (format!("`{path}` is a link"), "put a copy in its place; or,".to_owned())
+    } else if !is_own(owner) {
+        (format!("`{path}` belongs to another user, number {owner}"), "read the definition;".to_owned())
+    } else if mode & WRITABLE != 0 {
+        let who = if mode & 0o002 == 0 { "its group" } else { "everyone" };
+        (format!("`{path}` can be written by {who}"), format!("run `chmod go-w {path}`; or,"))
+    } else {
+        return Ok(None);
+    };
+    Ok(Some((why, remedy)))
 }
 
 /// Whether a user is the only member of a group, as far as the files of the system tell; false if they do not.

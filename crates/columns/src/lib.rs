@@ -18,11 +18,8 @@ macro_rules! work {
     };
 }
 
-mod bits;
 mod boundaries;
 mod column;
-mod compact;
-mod concat;
 pub mod csv;
 mod parquet;
 mod row_buffer;
@@ -30,10 +27,7 @@ mod rows;
 pub mod timestamps;
 
 pub use self::parquet::{ParquetOptions, ParquetWriter};
-pub use bits::pack_bits;
-pub use boundaries::Boundaries;
+pub use boundaries::{Boundaries, pack_bits};
 pub use column::{Column, Segments};
-pub use compact::compact;
-pub use concat::{concat, concat_arrays};
 pub use row_buffer::RowBuffer;
-pub use rows::Rows;
+pub use rows::{Rows, compact, concat, concat_arrays};

@@ -25,16 +25,15 @@ use super::sealed::catalog::Archive;
 use super::sealed::folder::Folder;
 use super::sealed::seal::{LAYOUT, RunOrigin};
 use super::sealed::sealed_run::SealedRun;
-use super::settle::{SealedAs, Settled, Settling};
-use super::{FOLDER_OF_UNFINISHED, settle, upkeep};
-use crate::disk::file::FileError;
-use crate::disk::lock::Locked;
+use super::settle::{self, SealedAs, Settled, Settling};
+use super::{FOLDER_OF_UNFINISHED, upkeep};
+use crate::disk::file::{self, FileError};
+use crate::disk::lock::{self, Lock};
 use crate::disk::names::is_unique;
-use crate::disk::{digest, file, links, lock, remove};
+use crate::disk::{digest, links, remove};
 use crate::error::Result;
 use crate::plan::ServiceIdentity;
-use crate::process::cancel;
-use crate::process::cancel::CancellationToken;
+use crate::process::cancel::{self, CancellationToken};
 use crate::tables::{Conventions, RequestRecord};
 use crate::time::free_name;
 
@@ -554,7 +553,7 @@ const TRY_EVERY: Duration = Duration::from_millis(10);
 
 /// The right to seal a run, while the value lives.
 pub(super) struct SealingLock {
-    _file: Locked,
+    _file: Lock,
 }
 
 impl SealingLock {
@@ -566,10 +565,10 @@ impl SealingLock {
         let file = links::rewrite(&path)?;
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(Self { _file: Locked::new(file) }),
+                Ok(()) => return Ok(Self { _file: Lock::new(file) }),
                 // Some file systems have no locks: histories that meet are merged.
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
-                    return Ok(Self { _file: Locked::new(file) });
+                    return Ok(Self { _file: Lock::new(file) });
                 }
                 Err(TryLockError::Error(error)) => return Err(FileError::write(&path)(error)),
                 Err(TryLockError::WouldBlock) => wait(stop)?,

@@ -3,8 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::fs::{self, File};
-use std::io::BufReader;
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,14 +15,18 @@ use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 use arrow::row::{RowConverter, Rows, SortField};
 
-use super::join_failed;
 use crate::columns;
 use crate::disk::file::{self, FileError};
 use crate::disk::remove;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::plan::{Column, DatasetPlan};
 use crate::process::cancel::{self, CancellationToken};
 use crate::process::trace::work;
+
+/// A join that failed.
+pub(crate) fn join_failed(source: impl Into<Reason>) -> Error {
+    Error::new(ErrorKind::Internal, "cannot join signals with news").with_source(source)
+}
 
 /// Rows to read per run, and to deliver, at a time.
 const ROWS_AT_ONCE: usize = 1 << 13;
@@ -35,7 +38,9 @@ pub(super) struct ExternalSort<'a> {
     /// Folder to spill to.
     scratch: PathBuf,
     stop: &'a CancellationToken,
-    key: SortKey,
+    /// Makes the sort key of rows, as bytes that compare in the same order, from the columns to sort by.
+    converter: RowConverter,
+    sort: Vec<usize>,
     codes: Codes,
     /// Runs in memory, with codes.
     held: Vec<RecordBatch>,
@@ -50,8 +55,12 @@ impl<'a> ExternalSort<'a> {
         scratch: PathBuf,
         stop: &'a CancellationToken,
     ) -> Result<Self> {
-        let (key, codes) = (SortKey::new(plan)?, Codes::new(&plan.schema));
-        Ok(Self { plan, is_in_order, scratch, stop, key, codes, held: Vec::new(), bytes: 0, files: Vec::new() })
+        let index = |column: &Column| plan.schema.index_of(column.name()).expect("a dataset is sorted by its columns");
+        let sort: Vec<usize> = plan.sort.iter().map(index).collect();
+        let fields = sort.iter().map(|&index| SortField::new(plan.schema.field(index).data_type().clone()));
+        let converter = RowConverter::new(fields.collect()).map_err(join_failed)?;
+        let (codes, held, files) = (Codes::new(&plan.schema), Vec::new(), Vec::new());
+        Ok(Self { plan, is_in_order, scratch, stop, converter, sort, codes, held, bytes: 0, files })
     }
 
     /// Adds a run, or delivers it if runs come in order.
@@ -87,7 +96,7 @@ impl<'a> ExternalSort<'a> {
         let path = self.scratch.join(format!("{}.arrow", self.files.len()));
         let failed = |error: ArrowError| FileError::encode(&path, error);
         let mut out = FileWriter::try_new_buffered(file::create(&path)?, &self.codes.schema).map_err(failed)?;
-        self.merge(held.into_iter().map(SortedRun::Memory).collect(), |rows| {
+        self.merge(held.into_iter().map(in_pieces).collect(), |rows| {
             cancel::check(self.stop)?;
             out.write(&rows).map_err(failed)
         })?;
@@ -100,11 +109,12 @@ impl<'a> ExternalSort<'a> {
     pub(super) fn finish(mut self, deliver: &mut impl FnMut(columns::Rows) -> Result<()>) -> Result<()> {
         let mut runs = Vec::new();
         for path in &self.files {
-            let reader = FileReader::try_new_buffered(file::open(path)?, None)
-                .map_err(|error| FileError::damage(path, error))?;
-            runs.push(SortedRun::File(path.clone(), Box::new(reader)));
+            let of_file = path.clone();
+            let damaged = move |error: ArrowError| FileError::damage(&of_file, error);
+            let reader = FileReader::try_new_buffered(file::open(path)?, None).map_err(&damaged)?;
+            runs.push(Box::new(reader.map(move |rows| rows.map_err(&damaged))) as SortedRun);
         }
-        runs.extend(std::mem::take(&mut self.held).into_iter().map(SortedRun::Memory));
+        runs.extend(std::mem::take(&mut self.held).into_iter().map(in_pieces));
         self.merge(runs, |rows| {
             cancel::check(self.stop)?;
             deliver(self.codes.decode(&rows).map_err(join_failed)?.into())
@@ -116,7 +126,7 @@ impl<'a> ExternalSort<'a> {
         let mut out = Output { batches: Vec::new(), places: Vec::new(), taken: vec![None; runs.len()] };
         let mut heads = BinaryHeap::with_capacity(runs.len());
         for (number, mut run) in runs.into_iter().enumerate() {
-            if let Some(rows) = run.next()? {
+            if let Some(rows) = run.next().transpose()? {
                 heads.push(Box::new(RunHead { number, run, keys: self.keys(&rows)?, rows, at: 0 }));
             }
         }
@@ -125,7 +135,7 @@ impl<'a> ExternalSort<'a> {
             head.at += 1;
             if head.at == head.rows.num_rows() {
                 out.taken[head.number] = None;
-                match head.run.next()? {
+                match head.run.next().transpose()? {
                     Some(rows) => (head.keys, head.rows, head.at) = (self.keys(&rows)?, rows, 0),
                     None => _ = PeekMut::pop(head),
                 }
@@ -138,7 +148,9 @@ impl<'a> ExternalSort<'a> {
     }
 
     fn keys(&self, rows: &RecordBatch) -> Result<Rows> {
-        self.key.rows(&self.codes.decode(rows).map_err(join_failed)?)
+        let rows = self.codes.decode(rows).map_err(join_failed)?;
+        let columns: Vec<_> = self.sort.iter().map(|&index| Arc::clone(rows.column(index))).collect();
+        self.converter.convert_columns(&columns).map_err(join_failed)
     }
 }
 
@@ -149,28 +161,14 @@ impl Drop for ExternalSort<'_> {
     }
 }
 
-/// A sorted run.
-enum SortedRun {
-    Memory(RecordBatch),
-    File(PathBuf, Box<FileReader<BufReader<File>>>),
-}
+/// A sorted run, a few rows at a time.
+type SortedRun = Box<dyn Iterator<Item = Result<RecordBatch>>>;
 
-impl SortedRun {
-    /// The next rows; `None` at the end.
-    fn next(&mut self) -> Result<Option<RecordBatch>> {
-        match self {
-            Self::Memory(rows) => {
-                let count = ROWS_AT_ONCE.min(rows.num_rows());
-                let next = rows.slice(0, count);
-                *rows = rows.slice(count, rows.num_rows() - count);
-                Ok((count > 0).then_some(next))
-            }
-            Self::File(path, reader) => {
-                let damaged = |error: ArrowError| FileError::damage(path, error);
-                reader.next().transpose().map_err(damaged)
-            }
-        }
-    }
+/// A sorted run in memory.
+fn in_pieces(rows: RecordBatch) -> SortedRun {
+    let count = rows.num_rows();
+    let starts = (0..count).step_by(ROWS_AT_ONCE);
+    Box::new(starts.map(move |from| Ok(rows.slice(from, ROWS_AT_ONCE.min(count - from)))))
 }
 
 /// The current rows of a run. The head with the least row is the greatest, since a heap has the greatest first.
@@ -228,30 +226,6 @@ impl Output {
         self.places.clear();
         self.taken.fill(None);
         rows.map_err(join_failed)
-    }
-}
-
-/// The sort key of rows, as bytes that compare in the same order.
-struct SortKey {
-    converter: RowConverter,
-    columns: Vec<usize>,
-}
-
-impl SortKey {
-    fn new(plan: &DatasetPlan) -> Result<Self> {
-        let index = |column: &Column| plan.schema.index_of(column.name());
-        let columns = plan.sort.iter().map(index).collect::<Result<Vec<_>, _>>();
-        let key = columns.and_then(|columns| {
-            let schema: &SchemaRef = &plan.schema;
-            let fields = columns.iter().map(|&index| SortField::new(schema.field(index).data_type().clone()));
-            Ok(Self { converter: RowConverter::new(fields.collect())?, columns })
-        });
-        key.map_err(join_failed)
-    }
-
-    fn rows(&self, rows: &RecordBatch) -> Result<Rows> {
-        let columns: Vec<_> = self.columns.iter().map(|&index| Arc::clone(rows.column(index))).collect();
-        self.converter.convert_columns(&columns).map_err(join_failed)
     }
 }
 

@@ -5,36 +5,26 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Float64Array, Int32Array, TimestampMicrosecondArray};
 
-use super::cutoff;
 use super::keys::NewsKey;
-use super::naive::{Day, day};
+use super::naive::{Day, before_lag, day};
 use super::news::{self, Cutoff, Lists, NewsItem, SentimentRecord, TickerNews};
 use super::statistics::Windows;
 use crate::error::Result;
 use crate::plan::{DatasetPlan, Days, Feature, Statistic};
 use crate::tables::ArticleCounts;
 
-/// The features of some tickers and days.
-#[derive(Debug)]
-pub(super) struct Features {
-    /// The number of keys, which have a row each.
-    pub(super) rows: usize,
-    /// A column per feature, in plan order.
-    pub(super) columns: Vec<ArrayRef>,
-}
-
-/// Computes the features of every key, and counts the articles; keys and news are sorted.
+/// Computes the features of every key, a column per feature in plan order, and counts the articles; keys and news are sorted.
 pub(super) fn compute(
     keys: &[NewsKey],
     articles: impl Iterator<Item = Result<Vec<NewsItem>>>,
     news: &TickerNews,
     lists: &Lists<'_>,
-) -> Result<(Features, ArticleCounts)> {
+) -> Result<(Vec<ArrayRef>, ArticleCounts)> {
     let plan = lists.plan;
     if plan.features.is_empty() {
-        return Ok((Features { rows: keys.len(), columns: Vec::new() }, ArticleCounts::default()));
+        return Ok(Default::default());
     }
-    let cutoffs = keys.iter().map(|key| cutoff(key.day, plan)).collect();
+    let cutoffs = keys.iter().map(|key| before_lag(key.day, plan)).collect();
     let keys_with_cutoffs = KeyCutoffs { list: keys, cutoffs, plan };
     let mut table = FeatureTable::new(keys_with_cutoffs, news, lists, &plan.features);
     let mut counts = ArticleCounts::default();
@@ -48,8 +38,7 @@ pub(super) fn compute(
     let column = |(index, feature): (usize, &Feature)| {
         table.column(feature, plan.features[..=index].iter().filter(is_field).count())
     };
-    let columns = plan.features.iter().enumerate().map(column).collect();
-    Ok((Features { rows: keys.len(), columns }, counts))
+    Ok((plan.features.iter().enumerate().map(column).collect(), counts))
 }
 
 /// The keys, and what each may know.
@@ -113,12 +102,6 @@ struct LastArticle {
     score: Option<f64>,
 }
 
-impl LastArticle {
-    fn date(&self) -> i64 {
-        self.order.0
-    }
-}
-
 impl<'a> FeatureTable<'a> {
     /// Keys without any articles.
     fn new(keys: KeyCutoffs<'a>, news: &'a TickerNews, lists: &Lists<'_>, features: &[Feature]) -> Self {
@@ -165,7 +148,7 @@ impl<'a> FeatureTable<'a> {
         }
         if self.are_cut_off {
             for of_ticker in articles.chunk_by(|one, next| one.ticker == next.ticker) {
-                if of_ticker.iter().any(NewsItem::may_be_cut_off) {
+                if of_ticker.iter().any(|article| article.is_of_first) {
                     self.cut_off.insert(of_ticker[0].ticker);
                 }
             }
@@ -217,12 +200,12 @@ impl<'a> FeatureTable<'a> {
             }
             Feature::LastScore => reals(self.last.iter().map(|last| last.and_then(|one| one.score))),
             Feature::LastDate => {
-                let dates = self.last.iter().map(|last| last.map(|one| one.date()));
+                let dates = self.last.iter().map(|last| last.map(|one| one.order.0));
                 Arc::new(dates.collect::<TimestampMicrosecondArray>())
             }
-            Feature::DaysSince => {
-                whole(self.last.iter().zip(self.keys.list).map(|(last, key)| last.map(|one| key.day - day(one.date()))))
-            }
+            Feature::DaysSince => whole(
+                self.last.iter().zip(self.keys.list).map(|(last, key)| last.map(|one| key.day - day(one.order.0))),
+            ),
             Feature::Summary(reference) => {
                 let index = *reference as usize;
                 reals(self.last_known(&self.news.summaries).map(|last| last?.values[index]))
@@ -384,7 +367,7 @@ mod tests {
                 }
                 let mut known = articles.iter().filter(|article| is_within(article, key, cutoff, 1_000));
                 let newest = known.next_back().map(|article| (article.date, article.score.map(|score| score.value)));
-                assert_eq!(table.last[index].map(|last| (last.date(), last.score)), newest, "round {round}: {key:?}");
+                assert_eq!(table.last[index].map(|last| (last.order.0, last.score)), newest, "round {round}: {key:?}");
                 // A list that may be cut off tells of what is after its oldest article.
                 let oldest = articles.iter().find(|article| article.ticker == key.ticker);
                 let after = oldest.map_or(Day::MIN, |oldest| day(oldest.date));

@@ -1,6 +1,9 @@
 //! Puts the rows of a slab in order, each with the index of its features: aligned series by their positions, everything
 //! else by sorting.
 //!
+//! Rows are sorted by columns that become integers, which compare like their values, packed into as few words as hold them. Most
+//! orders fit into one word of few bits, which is radix-sorted together with the row numbers, without comparisons.
+//!
 //! Tickers whose series all have the same dates are usual. Their rows need no sorting: by date, period and regime, the first
 //! row of each series comes first, then the second of each, and so on. All rows of a date share their features.
 
@@ -12,7 +15,6 @@ use arrow::datatypes::Float64Type;
 use arrow::error::ArrowError;
 
 use super::keys::{CellKeys, Limit};
-use super::row_order::{RowOrder, real};
 use super::signals::SlabSignals;
 use crate::plan::{Column, DatasetPlan};
 use crate::time::MICROS_PER_DAY;
@@ -28,21 +30,18 @@ pub(super) struct Segment {
     pub(super) rows: usize,
 }
 
-/// The columns with a value for each row.
-pub(super) type OwnColumns = Vec<(Column, ArrayRef)>;
-
 /// The rows of a slab in the order of the plan: groups with the same ticker, date and features, and the columns with a value
 /// per row.
 pub(super) fn join(
     signals: SlabSignals,
-    arrangement: &Arrangement,
+    aligned: Option<&[AlignedSeries]>,
     cells: &[i64],
     keyed: &CellKeys,
     plan: &DatasetPlan,
-) -> Result<(Vec<Segment>, OwnColumns), ArrowError> {
+) -> Result<(Vec<Segment>, Vec<(Column, ArrayRef)>), ArrowError> {
     let mut segments: Vec<Segment> = Vec::new();
-    let order = match arrangement {
-        Arrangement::Aligned(aligned) => {
+    let order = match aligned {
+        Some(aligned) => {
             segments.extend(dates(aligned).zip(&keyed.of_cells).map(|((row, rows), &index)| Segment {
                 ticker: signals.tickers[row],
                 date: signals.dates[row],
@@ -51,7 +50,7 @@ pub(super) fn join(
             }));
             order_of_aligned(aligned)
         }
-        Arrangement::Any => {
+        None => {
             let order = order(&signals, cells, keyed, plan);
             for row in order.iter().map(|&row| row as usize) {
                 let (ticker, date, index) = (signals.tickers[row], signals.dates[row], keyed.of_cells[row]);
@@ -116,37 +115,19 @@ pub(super) struct AlignedSeries {
 /// The columns that order aligned series; any further ones make no difference.
 const ORDER: [Column; 4] = [Column::Ticker, Column::Date, Column::Period, Column::Regime];
 
-/// The layout of signals.
-#[derive(Debug)]
-pub(super) enum Arrangement {
-    /// Aligned series, in order of their tickers.
-    Aligned(Vec<AlignedSeries>),
-    /// Anything else.
-    Any,
-}
-
-impl Arrangement {
-    /// The layout of signals, given the columns to sort by.
-    pub(super) fn new(signals: &SlabSignals, sort: &[Column]) -> Self {
-        align(signals, sort).map_or(Self::Any, Self::Aligned)
-    }
-
-    /// The cells to compute features for, and the limits of each if there are any: one per date for aligned series,
-    /// otherwise one per row.
-    pub(super) fn cells(&self, signals: &SlabSignals) -> (Vec<i64>, Vec<Limit>) {
-        match self {
-            Self::Aligned(aligned) => {
-                let rows = dates(aligned).map(|(row, _)| row);
-                let limits = rows.clone().filter_map(|row| signals.limits.get(row).copied()).collect();
-                (rows.map(|row| signals.cell(row)).collect(), limits)
-            }
-            Self::Any => ((0..signals.dates.len()).map(|row| signals.cell(row)).collect(), signals.limits.clone()),
-        }
-    }
+/// The cells to compute features for, and the limits of each if there are any: one per date for aligned series, otherwise one per
+/// row.
+pub(super) fn cells(signals: &SlabSignals, aligned: Option<&[AlignedSeries]>) -> (Vec<i64>, Vec<Limit>) {
+    let Some(aligned) = aligned else {
+        return ((0..signals.dates.len()).map(|row| signals.cell(row)).collect(), signals.limits.clone());
+    };
+    let rows = dates(aligned).map(|(row, _)| row);
+    let limits = rows.clone().filter_map(|row| signals.limits.get(row).copied()).collect();
+    (rows.map(|row| signals.cell(row)).collect(), limits)
 }
 
 /// The aligned series of all tickers, if all series are aligned and to be sorted that way.
-fn align(signals: &SlabSignals, sort: &[Column]) -> Option<Vec<AlignedSeries>> {
+pub(super) fn align(signals: &SlabSignals, sort: &[Column]) -> Option<Vec<AlignedSeries>> {
     if !sort.starts_with(&ORDER) {
         return None;
     }
@@ -222,11 +203,98 @@ fn dates(aligned: &[AlignedSeries]) -> impl Iterator<Item = (usize, usize)> + Cl
     aligned.iter().flat_map(dates_of)
 }
 
+/// Bits per digit: small enough for the fastest caches, and two digits are enough for most orders.
+const DIGIT: u32 = 11;
+
+/// The columns to sort by, most significant first.
+#[derive(Debug)]
+pub(crate) struct RowOrder {
+    rows: usize,
+    /// Packed columns, least significant first.
+    words: Vec<Word>,
+}
+
+#[derive(Debug)]
+struct Word {
+    bits: u32,
+    values: Vec<u64>,
+}
+
+impl RowOrder {
+    /// An order of some rows without any columns yet.
+    pub(crate) fn new(rows: usize) -> Self {
+        Self { rows, words: Vec::new() }
+    }
+
+    /// Adds a column that is more significant than those added so far.
+    pub(crate) fn before(&mut self, numbers: impl Iterator<Item = u64> + Clone) {
+        let (least, most) =
+            numbers.clone().fold((u64::MAX, 0), |(least, most), number| (least.min(number), most.max(number)));
+        if least >= most {
+            // It has the same value in every row.
+            return;
+        }
+        let bits = u64::BITS - (most - least).leading_zeros();
+        let numbers = numbers.map(|number| number - least);
+        match self.words.last_mut() {
+            Some(word) if word.bits + bits <= u64::BITS => {
+                word.values.iter_mut().zip(numbers).for_each(|(value, number)| *value |= number << word.bits);
+                word.bits += bits;
+            }
+            _ => self.words.push(Word { bits, values: numbers.collect() }),
+        }
+    }
+
+    /// The rows in order. The sort is stable.
+    pub(crate) fn rows(self) -> Vec<u32> {
+        let mut rows: Vec<u32> = (0..self.rows as u32).collect();
+        for Word { bits, values } in self.words {
+            if bits <= u32::BITS {
+                let mut keyed: Vec<u64> =
+                    rows.iter().map(|&row| (values[row as usize] << u32::BITS) | u64::from(row)).collect();
+                sort_by_digits(&mut keyed, bits);
+                rows.iter_mut().zip(keyed).for_each(|(row, key)| *row = key as u32);
+            } else {
+                let mut keyed: Vec<(u64, u32)> = rows.iter().map(|&row| (values[row as usize], row)).collect();
+                keyed.sort_by_key(|&(value, _)| value);
+                rows.iter_mut().zip(keyed).for_each(|(row, (_, now))| *row = now);
+            }
+        }
+        rows
+    }
+}
+
+/// A stable sort by the lowest bits of the upper half of each number.
+fn sort_by_digits(keyed: &mut Vec<u64>, bits: u32) {
+    let mut sorted = vec![0; keyed.len()];
+    for shift in (0..bits).step_by(DIGIT as usize).map(|shift| shift + u32::BITS) {
+        let digit = |key: u64| (key >> shift) as usize & ((1 << DIGIT) - 1);
+        let mut indices = vec![0_usize; 1 << DIGIT];
+        keyed.iter().for_each(|&key| indices[digit(key)] += 1);
+        let mut next = 0;
+        for index in &mut indices {
+            next += std::mem::replace(index, next);
+        }
+        for &key in &*keyed {
+            let index = &mut indices[digit(key)];
+            sorted[*index] = key;
+            *index += 1;
+        }
+        std::mem::swap(keyed, &mut sorted);
+    }
+}
+
+/// Maps a float to an unsigned number with the same order; both zeros are equal.
+fn real(number: f64) -> u64 {
+    let bits = if number == 0.0 { 0 } else { number.to_bits() };
+    if bits >> 63 == 0 { bits | (1 << 63) } else { !bits }
+}
+
 #[cfg(test)]
 mod tests {
     use arrow::array::Int8Array;
 
-    use super::{AlignedSeries, ORDER, align, dates, order_of_aligned};
+    use super::{AlignedSeries, ORDER, RowOrder, align, dates, order_of_aligned, real};
     use crate::dataset::keys::Limit;
     use crate::dataset::signals::SlabSignals;
     use crate::plan::Column;
@@ -301,5 +369,43 @@ mod tests {
             signals.limits[other] = limit(9);
             assert!(align(&signals, &ORDER).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn rows_are_ordered_by_the_first_column_that_differs() {
+        let tickers = [1_u64, 0, 1, 0, 1, 0];
+        let dates = [5_i64, -7, i64::MIN, i64::MAX, 5, -7];
+        let scores = [0.5, -0.0, 1e300, 2.0, -0.25, 0.0];
+        let mut order = RowOrder::new(6);
+        order.before(scores.iter().map(|&score| real(score)));
+        order.before(dates.iter().map(|&date| date as u64 ^ (1 << 63)));
+        order.before(tickers.iter().copied());
+        assert_eq!(order.rows(), [1, 5, 3, 2, 4, 0]);
+    }
+
+    #[test]
+    fn keys_of_several_words_keep_the_order() {
+        let mut state = 9_u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        let rows: Vec<[u64; 5]> = (0..2000)
+            .map(|_| [random(3), random(4) << 60, random(2), random(5).wrapping_mul(1 << 62 | 1), random(4)])
+            .collect();
+        let mut order = RowOrder::new(rows.len());
+        for column in (0..5).rev() {
+            order.before(rows.iter().map(move |row| row[column]));
+        }
+        let mut expected: Vec<u32> = (0..2000).collect();
+        expected.sort_by_key(|&row| rows[row as usize]);
+        assert_eq!(order.rows(), expected);
+    }
+
+    #[test]
+    fn zero_rows_are_ordered() {
+        let mut order = RowOrder::new(0);
+        order.before([].into_iter());
+        assert!(order.rows().is_empty());
     }
 }

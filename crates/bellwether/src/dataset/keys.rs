@@ -1,6 +1,9 @@
-//! Keys of feature rows: a ticker and a day, and if days alone do not decide, the limits of what is known.
+//! Keys of feature rows: a ticker and a day, and if days alone do not decide, the limits of what is known. Tickers are numbered.
+
+use std::collections::HashMap;
 
 use super::naive::{Day, Moment};
+use crate::interface::Ticker;
 
 /// Up to when a signal uses what became known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +46,10 @@ impl CellKeys {
             let keys = cells.iter().map(|&cell| key(cell, Limit::NONE)).collect();
             return Self { keys, of_cells: (0..cells.len() as u32).collect(), are_of_days: true };
         }
-        let distinct = distinct(cells);
+        let mut distinct = cells.to_vec();
+        // A stable sort merges the runs that series are.
+        distinct.sort();
+        distinct.dedup();
         let of_cells = places(cells, &distinct);
         let keys = distinct.into_iter().map(|cell| key(cell, Limit::NONE)).collect();
         Self { keys, of_cells, are_of_days: true }
@@ -61,37 +67,40 @@ impl CellKeys {
     }
 }
 
-fn key(cell: i64, limit: Limit) -> NewsKey {
-    NewsKey { ticker: (cell >> 32) as i32, day: cell as u32 as i32 ^ i32::MIN, limit }
+/// Ticker and day packed into one sortable number.
+pub(super) fn cell((ticker, day): (i32, Day)) -> i64 {
+    (i64::from(ticker) << 32) | i64::from((day ^ i32::MIN) as u32)
 }
 
-/// Distinct cells, sorted.
-fn distinct(cells: &[i64]) -> Vec<i64> {
-    let mut keys: Vec<i64> = Vec::new();
-    let (mut index, mut missing) = (0, Vec::new());
-    let mut last = i64::MIN;
-    for &cell in cells {
-        // A series is in date order, and mostly has the same days as the one before.
-        if cell < last {
-            if !missing.is_empty() {
-                keys.append(&mut missing);
-                keys.sort();
-                keys.dedup();
-            }
-            index = keys.partition_point(|&key| key < cell);
-        }
-        last = cell;
-        while keys.get(index).is_some_and(|&key| key < cell) {
-            index += 1;
-        }
-        if keys.get(index) != Some(&cell) {
-            missing.push(cell);
-        }
+/// The tickers seen so far. Slabs come in ticker order, so codes sort like tickers.
+#[derive(Debug, Default)]
+pub(super) struct TickerCodes {
+    /// The tickers, by code.
+    pub(super) names: Vec<String>,
+    parsed: Vec<Option<Ticker>>,
+    codes: HashMap<String, i32>,
+}
+
+impl TickerCodes {
+    /// The ticker of a code, if its name is one.
+    pub(super) fn ticker(&self, code: i32) -> Option<&Ticker> {
+        self.parsed[code as usize].as_ref()
     }
-    keys.append(&mut missing);
-    keys.sort();
-    keys.dedup();
-    keys
+
+    pub(super) fn code(&mut self, name: &str) -> i32 {
+        if let Some(&code) = self.codes.get(name) {
+            return code;
+        }
+        let code = self.names.len() as i32;
+        self.names.push(name.to_owned());
+        self.parsed.push(name.parse().ok());
+        self.codes.insert(name.to_owned(), code);
+        code
+    }
+}
+
+fn key(cell: i64, limit: Limit) -> NewsKey {
+    NewsKey { ticker: (cell >> 32) as i32, day: cell as u32 as i32 ^ i32::MIN, limit }
 }
 
 /// The index of each cell among the distinct ones.
@@ -114,9 +123,8 @@ fn places(cells: &[i64], distinct: &[i64]) -> Vec<u32> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{CellKeys, Limit};
+    use super::{CellKeys, Limit, cell};
     use crate::dataset::naive::{Day, Moment};
-    use crate::dataset::signals::cell;
 
     /// The cells of some series, each in date order: a day may come twice, be left out, or lie before 1970.
     fn cells(random: &mut impl FnMut(u64) -> u64) -> Vec<(i32, Day)> {

@@ -25,7 +25,7 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, NaiveDate};
 
 use crate::definition::clock_instants;
-use crate::plan::{DatasetPlan, NaiveRule, TimeOfDay, Zone};
+use crate::plan::{DatasetPlan, DayCount, NaiveRule, TimeOfDay, Zone};
 use crate::tables::TypedRows;
 use crate::time::MICROS_PER_DAY;
 
@@ -170,6 +170,22 @@ fn at_time(day: Day, time: TimeOfDay, rule: NaiveRule) -> Moment {
         NaiveRule::Utc | NaiveRule::Zone(_) => rule.face(instant, Some(0)),
     };
     Moment { face: shown, instant: Some(instant) }
+}
+
+/// The last day whose news a signal of a day may use.
+pub(super) fn before_lag(date: Day, plan: &DatasetPlan) -> Day {
+    match plan.lag {
+        DayCount::Calendar(days) => date - days.count(),
+        DayCount::Trading(days) => plan.sessions.nth_before(date, days.count() as usize).unwrap_or(Day::MIN),
+    }
+}
+
+/// The day on which a signal of a day that was backfilled can be used.
+pub(super) fn after_lag(date: Day, plan: &DatasetPlan) -> Day {
+    match plan.lag {
+        DayCount::Calendar(days) => date + days.count(),
+        DayCount::Trading(days) => plan.sessions.nth_after(date, days.count().unsigned_abs()),
+    }
 }
 
 /// The end of a day on the clock of a rule; the later one if the clock shows it twice.

@@ -9,10 +9,9 @@ use arrow::compute::min;
 use arrow::datatypes::Int32Type;
 use serde_json::Value;
 
-use super::keys::NewsKey;
+use super::keys::{NewsKey, TickerCodes};
 use super::naive::{Day, Moment, Timing, day};
-use super::signals::{TickerCodes, decode};
-use super::statistics::ExactScore;
+use super::signals::decode;
 use crate::error::Result;
 use crate::interface::{Score, unsigned_zero};
 use crate::plan::{Availability, DatasetPlan, Duplicates, Feature, NaiveRule, Reference};
@@ -84,6 +83,27 @@ impl ObservedSpan {
     }
 }
 
+/// Scores are counted in billionths.
+pub(super) const SCALE: f64 = 1e9;
+
+/// Scores below this, in billionths, fit into 64 bits, and so does a sum if the number of scores times the largest is below.
+pub(super) const SUMMED_BELOW: f64 = 9e9;
+
+/// The score of an article.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ExactScore {
+    pub(super) value: f64,
+    /// Its billionths, counted once for all windows that it is in; none of one that is too large.
+    pub(super) billionths: i64,
+}
+
+impl ExactScore {
+    pub(super) fn new(value: f64) -> Self {
+        let billionths = if value.abs() < SUMMED_BELOW { (value * SCALE).round() as i64 } else { 0 };
+        Self { value, billionths }
+    }
+}
+
 /// An article, or one of its successive values.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NewsItem {
@@ -95,8 +115,8 @@ pub(super) struct NewsItem {
     place: i32,
     /// Whether it counts in windows.
     pub(super) is_counted: bool,
-    /// Whether it was in the first list of its ticker that was answered.
-    is_of_first: bool,
+    /// Whether it was in the first list of its ticker that was answered. If none was, lists never were cut off.
+    pub(super) is_of_first: bool,
     pub(super) score: Option<ExactScore>,
     seen: ObservedSpan,
 }
@@ -104,11 +124,6 @@ pub(super) struct NewsItem {
 impl NewsItem {
     pub(super) fn is_known(&self, cut: Cutoff) -> bool {
         self.seen.is_at(cut) && cut.knows(self.written)
-    }
-
-    /// Whether the lists of its ticker may always have been cut off: one that was empty at first was not.
-    pub(super) fn may_be_cut_off(&self) -> bool {
-        self.is_of_first
     }
 
     /// Whether it had been listed, even if it was withdrawn since.
@@ -236,16 +251,10 @@ fn available(instant: i64, plan: &DatasetPlan) -> Sighting {
 /// The lists of articles of the tickers.
 pub(super) struct Lists<'a> {
     pub(super) plan: &'a DatasetPlan,
-    /// By ticker code; none if no list is known.
-    watched: Vec<Option<WatchedList<'a>>>,
+    /// When the list of each ticker was watched, by its code, and each of its answers; none if no list is known.
+    watched: Vec<Option<(Watched, &'a [(i64, i64)])>>,
     /// The answers of all runs, if a signal knows only those by its own run.
     past: Option<&'a Past>,
-}
-
-struct WatchedList<'a> {
-    all: Watched,
-    /// Each answer, likewise.
-    each: &'a [(i64, i64)],
 }
 
 impl<'a> Lists<'a> {
@@ -254,9 +263,9 @@ impl<'a> Lists<'a> {
         let watched = |name: &String| {
             let ticker = name.parse().ok()?;
             let each = past.and_then(|past| past.lists(&ticker)).unwrap_or_default();
-            Some(WatchedList { all: *slab.watched.get(&ticker)?, each })
+            Some((*slab.watched.get(&ticker)?, each))
         };
-        Self { plan, watched: tickers.names().iter().map(watched).collect(), past }
+        Self { plan, watched: tickers.names.iter().map(watched).collect(), past }
     }
 
     /// Whether they may be cut off.
@@ -264,18 +273,15 @@ impl<'a> Lists<'a> {
         !self.plan.are_lists_complete
     }
 
-    fn list_of(&self, ticker: i32) -> Option<&WatchedList<'a>> {
-        self.watched.get(ticker as usize)?.as_ref()
+    fn list_of(&self, ticker: i32) -> Option<(Watched, &'a [(i64, i64)])> {
+        *self.watched.get(ticker as usize)?
     }
 
     /// Whether the list of a ticker tells of the cutoff day, as far as it was known. The last answer does not tell its own
     /// day whole.
     pub(super) fn tell(&self, ticker: i32, cut: Cutoff) -> bool {
-        let Some(list) = self.list_of(ticker).filter(|_| cut.day != Day::MIN) else { return false };
-        let watched = match self.past {
-            Some(past) => past.watched_by(list.each, cut.seen_by),
-            None => Some(list.all),
-        };
+        let Some((all, each)) = self.list_of(ticker).filter(|_| cut.day != Day::MIN) else { return false };
+        let watched = self.past.map_or(Some(all), |past| past.watched_by(each, cut.seen_by));
         watched.is_some_and(|Watched { from, until }| {
             let is_told = until.is_none_or(|until| cut.day < Sighting::new(until, self.plan).day);
             is_told && cut.has_seen(available(from, self.plan))
@@ -304,7 +310,7 @@ pub(super) fn read_articles(
             written,
             place: places.value(row),
             is_counted: plan.duplicates == Duplicates::Keep || repeats.value(row) == 0,
-            is_of_first: lists.list_of(ticker).is_some_and(|list| sightings.from[row] <= list.all.from),
+            is_of_first: lists.list_of(ticker).is_some_and(|(all, _)| sightings.from[row] <= all.from),
             score: scores.is_valid(row).then(|| ExactScore::new(scores.value(row))),
             seen: sightings.span(row, |instant| available(instant, plan)),
         }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::iter::repeat_n;
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
 use arrow::array::{
@@ -15,50 +15,12 @@ use arrow::compute::FilterBuilder;
 use arrow::datatypes::{ArrowDictionaryKeyType, ArrowNativeType, Float64Type, Int8Type, Int32Type};
 use arrow::error::ArrowError;
 
-use super::keys::Limit;
-use super::labels::LabelledRows;
-use super::live::{inputs_known, is_backfilled, tradable_at};
-use super::naive::{self, Day, Moment, Timing, day};
-use super::{Counts, SlabContext};
-use crate::interface::{Endpoint, Period, Regime, Sector, Signal, Ticker};
+use super::keys::{Limit, TickerCodes, cell};
+use super::live::{LabelledRows, Labeller, for_sightings, inputs_known, is_backfilled, tradable_at};
+use super::naive::{self, Moment, Timing, day};
+use crate::interface::{Endpoint, Period, Regime, Sector, Signal};
 use crate::plan::{Column, DatasetPlan, NaiveRule};
-use crate::tables::{Past, SeriesKey, Table, TypedRows, choices};
-
-/// Ticker and day packed into one sortable number.
-pub(super) fn cell((ticker, day): (i32, Day)) -> i64 {
-    (i64::from(ticker) << 32) | i64::from((day ^ i32::MIN) as u32)
-}
-
-/// The tickers seen so far. Slabs come in ticker order, so codes sort like tickers.
-#[derive(Debug, Default)]
-pub(super) struct TickerCodes {
-    names: Vec<String>,
-    parsed: Vec<Option<Ticker>>,
-    codes: HashMap<String, i32>,
-}
-
-impl TickerCodes {
-    /// The tickers, by code.
-    pub(super) fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// The ticker of a code, if its name is one.
-    pub(super) fn ticker(&self, code: i32) -> Option<&Ticker> {
-        self.parsed[code as usize].as_ref()
-    }
-
-    pub(super) fn code(&mut self, name: &str) -> i32 {
-        if let Some(&code) = self.codes.get(name) {
-            return code;
-        }
-        let code = self.names.len() as i32;
-        self.names.push(name.to_owned());
-        self.parsed.push(name.parse().ok());
-        self.codes.insert(name.to_owned(), code);
-        code
-    }
-}
+use crate::tables::{ArticleCounts, Past, SeriesKey, Table, TypedRows, choices};
 
 /// The names of closed sets that the series of a dataset have, in order; all that there are if none is named.
 ///
@@ -74,26 +36,17 @@ pub struct SeriesNames {
 impl SeriesNames {
     /// The names of some series, and of the operations that gave them.
     pub fn new(series: &HashSet<SeriesKey>, sources: &BTreeSet<Endpoint>) -> Self {
-        fn names(
-            occurring: impl Iterator<Item = &'static str>,
-            all: impl Iterator<Item = &'static str>,
-        ) -> Vec<&'static str> {
-            let occurring: BTreeSet<_> = occurring.collect();
-            (if occurring.is_empty() { all.collect() } else { occurring }).into_iter().collect()
+        /// Those that occur, or else all.
+        fn or_all(occurring: BTreeSet<&'static str>, all: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+            Vec::from_iter(if occurring.is_empty() { all.collect() } else { occurring })
         }
+        let periods = series.iter().filter_map(|key| Some(key.period?.as_str()));
+        let regimes = series.iter().filter_map(|key| Some(key.regime?.as_str()));
+        let sources = sources.iter().map(|source| source.as_str());
         Self {
-            periods: names(
-                series.iter().filter_map(|key| Some(key.period?.as_str())),
-                Period::all().map(Period::as_str),
-            ),
-            regimes: names(
-                series.iter().filter_map(|key| Some(key.regime?.as_str())),
-                Regime::ALL.into_iter().map(Regime::as_str),
-            ),
-            sources: names(
-                sources.iter().map(|source| source.as_str()),
-                Endpoint::ALL.into_iter().map(Endpoint::as_str),
-            ),
+            periods: or_all(periods.collect(), Period::all().map(Period::as_str)),
+            regimes: or_all(regimes.collect(), Regime::ALL.into_iter().map(Regime::as_str)),
+            sources: or_all(sources.collect(), Endpoint::ALL.into_iter().map(Endpoint::as_str)),
         }
     }
 }
@@ -102,6 +55,32 @@ impl Default for SeriesNames {
     fn default() -> Self {
         Self::new(&HashSet::new(), &BTreeSet::new())
     }
+}
+
+/// Counts of the inputs of a dataset, for summaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Signals left out because an earlier one of their series has the same naive date.
+    pub repeated_signals: u64,
+    /// Rows that were first seen while their date was fresh.
+    pub seen_live: u64,
+    /// Articles that features were computed from.
+    pub articles: ArticleCounts,
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.repeated_signals += other.repeated_signals;
+        self.seen_live += other.seen_live;
+        self.articles += other.articles;
+    }
+}
+
+/// The inputs that all slabs share.
+pub(super) struct SlabContext {
+    pub(super) names: SeriesNames,
+    pub(super) past: Option<Past>,
+    pub(super) labels: Option<Labeller>,
 }
 
 /// The signals of a slab by column.
@@ -218,7 +197,7 @@ impl SlabSignals {
         let dates = filter.dates();
         // The memberships of each ticker, by its code.
         let members: Option<Vec<&[Range<i64>]>> = filter.universe.as_ref().map(|universe| {
-            let codes = 0..tickers.names().len() as i32;
+            let codes = 0..tickers.names.len() as i32;
             codes.map(|code| tickers.ticker(code).map(|ticker| universe.spans(ticker)).unwrap_or_default()).collect()
         });
         let (signals, confidences) = (self.codes(Column::Signal), rows.reals("confidence").values());
@@ -345,22 +324,13 @@ fn limits(rows: TypedRows<'_>, plan: &DatasetPlan, past: Option<&Past>) -> Vec<L
 
 /// The sector of each row when it was first seen; none if each ticker always had the one that it has now.
 fn sectors(codes: &[i32], first: &[i64], past: &Past, tickers: &TickerCodes) -> Option<StringArray> {
-    let (mut sectors, mut is_as_now) = (Vec::with_capacity(codes.len()), true);
-    // Rows that were first seen together usually stand together.
-    let mut last: Option<(i32, i64, Option<&str>)> = None;
-    for (&code, &first) in codes.iter().zip(first) {
-        let sector = match last {
-            Some((of, at, sector)) if (of, at) == (code, first) => sector,
-            _ => {
-                let ticker = tickers.ticker(code);
-                let sector = ticker.and_then(|ticker| past.sector_at(ticker, past.seal_time(first)));
-                is_as_now &= sector == ticker.and_then(|ticker| past.latest_sector(ticker));
-                sector.map(Sector::as_str)
-            }
-        };
-        last = Some((code, first, sector));
-        sectors.push(sector);
-    }
+    let mut is_as_now = true;
+    let sectors = for_sightings(codes, first, |code, first| {
+        let ticker = tickers.ticker(code);
+        let sector = ticker.and_then(|ticker| past.sector_at(ticker, past.seal_time(first)));
+        is_as_now &= sector == ticker.and_then(|ticker| past.latest_sector(ticker));
+        sector.map(Sector::as_str)
+    });
     (!is_as_now).then(|| StringArray::from(sectors))
 }
 

@@ -22,32 +22,11 @@
 //! largest magnitude of a score, the mean, the sum and a mean that decays are null from `m = 9e9` on, and the deviation from `m = 1e6` or `n * m = 9e9` on.
 
 use super::naive::day;
-use super::news::{Cutoff, NewsItem};
+use super::news::{Cutoff, ExactScore, NewsItem, SCALE, SUMMED_BELOW};
 use crate::plan::{Days, Decay, Feature, Statistic};
-
-/// Scores are counted in billionths.
-const SCALE: f64 = 1e9;
-
-/// Scores below this, in billionths, fit into 64 bits, and so does a sum if the number of scores times the largest is below.
-const SUMMED_BELOW: f64 = 9e9;
 
 /// Scores below this, in billionths and squared, can be added a hundred million times within 38 digits.
 const SQUARED_BELOW: f64 = 1e6;
-
-/// The score of an article.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct ExactScore {
-    pub(super) value: f64,
-    /// Its billionths, counted once for all windows that it is in; none of one that is too large.
-    billionths: i64,
-}
-
-impl ExactScore {
-    pub(super) fn new(value: f64) -> Self {
-        let billionths = if value.abs() < SUMMED_BELOW { (value * SCALE).round() as i64 } else { 0 };
-        Self { value, billionths }
-    }
-}
 
 /// The windows of one length, one for each key.
 pub(super) struct Windows {

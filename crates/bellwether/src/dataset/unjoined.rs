@@ -1,24 +1,22 @@
 //! Datasets to which nothing is joined: of news, with a row for each article as it was known, and of all vintages, with a row
 //! for each value that a signal had.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, TimestampMicrosecondArray, UInt32Array,
+    Array, ArrayRef, AsArray, BooleanArray, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    UInt32Array,
 };
 use arrow::compute::{take, take_record_batch};
-use arrow::datatypes::Int8Type;
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 
-use super::copies::Copies;
-use super::external_sort::ExternalSort;
+use super::external_sort::{ExternalSort, join_failed};
 use super::live::is_backfilled;
 use super::naive;
-use super::signals::{SeriesNames, choice_column, instants, scores};
-use super::{Counts, join_failed};
+use super::signals::{Counts, SeriesNames, choice_column, instants, scores};
 use crate::columns::Rows;
 use crate::error::Result;
 use crate::interface::{Period, Regime, Sector, Signal, Ticker};
@@ -77,7 +75,7 @@ fn article_rows(
     let dates = naive::dates_of(cells, plan.dates);
     let copies: ArrayRef = match plan.dates {
         NaiveRule::Utc => Arc::clone(typed.column("copy")),
-        _ => Arc::new(copies.number_all(cells, &dates)?),
+        _ => Arc::new(copies.number_all(cells, &dates)),
     };
     let (tickers, repeats, scores) = (Tickers::new(typed), typed.whole("repeats").values(), typed.reals("score"));
     let (written, first) = (typed.instants("date").values(), typed.instants("first_observed_at").values());
@@ -212,8 +210,8 @@ fn select_values<'t>(
 ) -> (Vec<Selected<'t>>, Counts) {
     let (written, until, offsets) = (rows.instants("date"), rows.instants("seen_until"), rows.offsets());
     let (from, confidences) = (rows.instants("seen_from").values(), rows.reals("confidence").values());
-    let (periods, regimes) = (meanings::<Period>(rows.column("period")), meanings::<Regime>(rows.column("regime")));
-    let signals = meanings::<Signal>(rows.column("signal"));
+    let (periods, regimes) = (rows.choices::<Period>("period"), rows.choices::<Regime>("regime"));
+    let signals = rows.choices::<Signal>("signal");
     let days = plan.filter.dates();
     let (mut selected, mut counts): (Vec<Selected<'_>>, Counts) = (Vec::new(), Counts::default());
     let mut series: Option<(&Ticker, Period, Regime, bool)> = None;
@@ -268,13 +266,6 @@ fn select_values<'t>(
         }
     }
     (selected, counts)
-}
-
-/// The values of a column of a closed set.
-fn meanings<T: std::str::FromStr + Copy>(column: &ArrayRef) -> Vec<Option<T>> {
-    let column = column.as_dictionary::<Int8Type>();
-    let spelled: Vec<Option<T>> = column.values().as_string::<i32>().iter().map(|name| name?.parse().ok()).collect();
-    column.keys().iter().map(|key| spelled[key? as usize]).collect()
 }
 
 /// The tickers of some rows.
@@ -347,4 +338,142 @@ pub(super) fn sort(batch: &RecordBatch, plan: &DatasetPlan) -> Result<RecordBatc
     let mut order: Vec<u32> = (0..batch.num_rows() as u32).collect();
     order.sort_unstable_by(|&one, &other| keys.row(one as usize).cmp(&keys.row(other as usize)));
     take_record_batch(batch, &UInt32Array::from(order))
+}
+
+/// The most that two recorded dates differ by if they are the same on a clock: offsets go up to a day.
+const FARTHEST: i64 = 2 * 24 * 60 * 60 * 1_000_000;
+
+/// A naive date, a title and a link.
+type Article = (i64, Box<str>, Box<str>);
+
+/// The numbers of an article.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    /// The latest of its recorded dates.
+    kept: i64,
+    /// The number of its first copy at that date.
+    first: i32,
+    /// The number of its next copy at another date.
+    next: i32,
+}
+
+/// Tells articles apart that have the same date under a rule other than UTC, by the articles of the last days of a ticker.
+///
+/// The archive's `copy` numbers the articles of a ticker that share a recorded date, a title and a link. Two recorded dates
+/// may be the same on a clock: midnight in two offsets, or an hour that a clock repeats. The numbers of the later one then
+/// continue those of the earlier one. Filters do not change the numbers.
+#[derive(Debug, Default)]
+struct Copies {
+    ticker: String,
+    numbers: HashMap<Article, Numbers>,
+    /// The same articles by recorded date.
+    recent: VecDeque<(i64, Article)>,
+}
+
+impl Copies {
+    /// The numbers of known articles, which come in the order of their cells, with their naive dates.
+    fn number_all(&mut self, cells: &RecordBatch, dates: &[i64]) -> Int32Array {
+        let cells = TypedRows(cells);
+        let (titles, links) = (cells.texts("title"), cells.texts("link"));
+        let (kept, copies) = (cells.instants("date").values(), cells.whole("copy").values());
+        let tickers = cells.symbols("ticker");
+        let names = tickers.values().as_string::<i32>();
+        let number = |row: usize| {
+            let ticker = names.value(tickers.keys().value(row) as usize);
+            if self.ticker != ticker {
+                *self = Self { ticker: ticker.to_owned(), ..Self::default() };
+            }
+            self.number((dates[row], titles.value(row).into(), links.value(row).into()), kept[row], copies[row])
+        };
+        (0..kept.len()).map(number).collect()
+    }
+
+    fn number(&mut self, article: Article, kept: i64, copy: i32) -> i32 {
+        while let Some((date, old)) = self.recent.pop_front_if(|(date, _)| kept - *date > FARTHEST) {
+            if self.numbers.get(&old).is_some_and(|numbers| numbers.kept == date) {
+                self.numbers.remove(&old);
+            }
+        }
+        let known = self.numbers.get(&article).copied();
+        let first = match known {
+            Some(numbers) if numbers.kept == kept => numbers.first,
+            Some(numbers) => numbers.next,
+            None => 0,
+        };
+        if known.is_none_or(|numbers| numbers.kept != kept) {
+            self.recent.push_back((kept, article.clone()));
+        }
+        let number = first + copy;
+        self.numbers.insert(article, Numbers { kept, first, next: number + 1 });
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+
+    use super::Copies;
+    use crate::tables::symbol_runs;
+
+    const TWO_DAYS: i64 = 172_800_000_000;
+
+    #[test]
+    fn copies_at_a_later_recorded_date_continue_those_of_the_earlier_one() {
+        // Recorded dates with the archive's copies, and the numbers of articles that have one date on a clock.
+        for (seen, expected) in [
+            (&[(0, 0), (0, 1), (0, 2)][..], &[0, 1, 2][..]),
+            (&[(0, 0), (0, 1), (5, 0), (5, 1)], &[0, 1, 2, 3]),
+            (&[(0, 0), (5, 0), (9, 0), (9, 1)], &[0, 1, 2, 3]),
+            // The filter left some out.
+            (&[(0, 1), (0, 3), (5, 0), (5, 2)], &[1, 3, 4, 6]),
+            // No offset makes one date of two that are further apart.
+            (&[(0, 0), (TWO_DAYS, 0), (TWO_DAYS + 1, 0)], &[0, 1, 2]),
+            (&[(0, 0), (TWO_DAYS + 1, 0)], &[0, 0]),
+        ] {
+            let mut copies = Copies::default();
+            let numbers: Vec<i32> = seen
+                .iter()
+                .map(|&(kept, copy)| copies.number((7, "title".into(), "link".into()), kept, copy))
+                .collect();
+            assert_eq!(numbers, expected, "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn only_articles_of_one_ticker_date_title_and_link_share_numbers() {
+        let rows = [
+            ("A", 0, "x", "l"),
+            ("A", 1, "x", "l"),
+            ("A", 1, "y", "l"),
+            ("A", 1, "x", "m"),
+            ("A", 2, "x", "l"),
+            ("B", 0, "x", "l"),
+            ("B", 1, "x", "l"),
+        ];
+        let columns: [(&str, ArrayRef); 5] = [
+            ("ticker", symbol_runs(rows.iter().map(|row| (row.0, 1)))),
+            ("date", Arc::new(TimestampMicrosecondArray::from_iter_values(rows.map(|row| row.1)))),
+            ("title", Arc::new(StringArray::from_iter_values(rows.map(|row| row.2)))),
+            ("link", Arc::new(StringArray::from_iter_values(rows.map(|row| row.3)))),
+            ("copy", Arc::new(Int32Array::from(vec![0; rows.len()]))),
+        ];
+        let cells = RecordBatch::try_from_iter(columns).unwrap();
+        let numbers = |dates: &[i64]| Copies::default().number_all(&cells, dates).values().to_vec();
+        assert_eq!(numbers(&[0; 7]), [0, 1, 0, 0, 2, 0, 1], "all have one date on the clock");
+        assert_eq!(numbers(&[0, 0, 0, 0, 1, 0, 1]), [0, 1, 0, 0, 0, 0, 0], "the last of each has another");
+    }
+
+    #[test]
+    fn articles_of_long_ago_take_no_memory() {
+        let mut copies = Copies::default();
+        for day in 0..1_000 {
+            for kept in [day * TWO_DAYS / 2, day * TWO_DAYS / 2 + 1] {
+                copies.number((day, "title".into(), "link".into()), kept, 0);
+            }
+        }
+        assert!(copies.numbers.len() <= 3 && copies.recent.len() <= 6, "{}", copies.numbers.len());
+    }
 }

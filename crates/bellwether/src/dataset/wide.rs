@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, TimestampMicrosecondArray, UInt32Array};
+use arrow::array::{Array, ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::{DataType, Field, Int8Type, Schema};
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 
-use super::join_failed;
+use super::external_sort::join_failed;
 use crate::columns::Rows;
 use crate::error::Result;
 use crate::interface::{Period, Regime, Signal};
@@ -53,9 +53,9 @@ impl Wide {
     fn add_rows(&mut self, rows: &RecordBatch) -> Result<(), ArrowError> {
         let typed = TypedRows(rows);
         let (tickers, dates) = (typed.texts(Column::Ticker.name()), typed.instants(self.stamp.name()));
-        let periods = meanings::<Period>(typed.column(Column::Period.name()));
-        let regimes = meanings::<Regime>(typed.column(Column::Regime.name()));
-        let values = self.values.iter().map(|name| matrix_values(name, typed.column(name)));
+        let periods = typed.choices::<Period>(Column::Period.name());
+        let regimes = typed.choices::<Regime>(Column::Regime.name());
+        let values = self.values.iter().map(|name| matrix_values(name, typed));
         let values = values.collect::<Result<Vec<_>, _>>()?;
         let mut start = 0;
         while start < rows.num_rows() {
@@ -67,7 +67,8 @@ impl Wide {
                 if dates.is_null(row) {
                     continue;
                 }
-                let rows = by_pair.entry((periods[row], regimes[row])).or_default();
+                let pair = periods[row].zip(regimes[row]).expect("a dataset holds known spellings only");
+                let rows = by_pair.entry(pair).or_default();
                 rows.pop_if(|last| dates.value(*last as usize) == dates.value(row));
                 rows.push(row as u32);
             }
@@ -124,25 +125,15 @@ fn matrix(dates: &[i64], histories: &[PairHistory], value: usize) -> Result<Reco
 }
 
 /// The values of a column in a matrix: a signal is 1 for buy and -1 for sell.
-fn matrix_values(name: &str, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    if name != Column::Signal.name() {
-        // A dictionary would repeat the names for each ticker.
-        return match column.data_type() {
-            DataType::Dictionary(..) => arrow::compute::cast(column, &DataType::Utf8),
-            _ => Ok(Arc::clone(column)),
-        };
+fn matrix_values(name: &str, rows: TypedRows<'_>) -> Result<ArrayRef, ArrowError> {
+    if name == Column::Signal.name() {
+        let sign = |signal: Option<Signal>| Some(if signal? == Signal::Buy { 1.0 } else { -1.0 });
+        return Ok(Arc::new(rows.choices(name).into_iter().map(sign).collect::<Float64Array>()));
     }
-    let dictionary = column.as_dictionary::<Int8Type>();
-    let spellings = dictionary.values().as_string::<i32>();
-    let sign = |text: &str| if text == Signal::Buy.as_str() { 1.0 } else { -1.0 };
-    let signs = dictionary.keys().iter().map(|key| key.map(|key| sign(spellings.value(key as usize))));
-    Ok(Arc::new(signs.collect::<Float64Array>()))
-}
-
-fn meanings<T: std::str::FromStr + Copy>(column: &ArrayRef) -> Vec<T> {
-    let dictionary = column.as_dictionary::<Int8Type>();
-    let spellings = dictionary.values().as_string::<i32>().iter();
-    let meanings: Vec<Option<T>> = spellings.map(|text| text?.parse().ok()).collect();
-    let meaning = |key: &i8| meanings[*key as usize].expect("a dataset holds known spellings only");
-    dictionary.keys().values().iter().map(meaning).collect()
+    let column = rows.column(name);
+    match column.data_type() {
+        // A dictionary would repeat the names for each ticker.
+        DataType::Dictionary(..) => arrow::compute::cast(column, &DataType::Utf8),
+        _ => Ok(Arc::clone(column)),
+    }
 }

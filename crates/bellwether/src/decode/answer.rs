@@ -56,38 +56,25 @@ impl Answer<'_> {
                 RecordField::parse(asked)?
             }
         };
-        let period = Some(period.echo(self.request.period, &mut spelled)?);
-        let regime = Some(regime.echo(self.request.regime, &mut spelled)?);
+        let period = period.echo(self.request.period, &mut spelled)?;
+        let regime = regime.echo(self.request.regime, &mut spelled)?;
         lenient.echoes += u64::from(spelled.echoes > 0);
-        let key = SeriesKey { ticker, period, regime, table: Table::of(self.request.endpoint) };
-        self.check(asked, &key)?;
-        Ok(key)
-    }
-
-    /// Checks that a series is the requested one, as far as the request names it.
-    fn check(&self, asked: &str, key: &SeriesKey) -> Result<(), String> {
-        self.check_ticker(asked, &key.ticker)?;
-        if let (Some(asked), Some(period)) = (self.request.period, key.period)
-            && asked != period
-        {
+        self.check_ticker(asked, &ticker)?;
+        if self.request.period.is_some_and(|asked| asked != period) {
             return Err(format!("period `{period}` was not requested"));
         }
-        if let (Some(asked), Some(regime)) = (self.request.regime, key.regime)
-            && asked != regime
-        {
+        if self.request.regime.is_some_and(|asked| asked != regime) {
             return Err(format!("regime `{regime}` was not requested"));
         }
-        Ok(())
+        let table = Table::of(self.request.endpoint);
+        Ok(SeriesKey { ticker, period: Some(period), regime: Some(regime), table })
     }
 
     pub(super) fn check_ticker(&self, asked: &str, ticker: &Ticker) -> Result<(), String> {
-        let is_asked = ticker.as_str() == asked;
-        let is_renamed = || {
-            let is_of_news = self.request.endpoint.base() == Base::Sentiment;
-            self.request.ticker.as_ref().filter(|_| is_of_news).and_then(|asked| self.rules.news_tickers.get(asked))
-                == Some(ticker)
-        };
-        if is_asked || is_renamed() {
+        let is_of_news = self.request.endpoint.base() == Base::Sentiment;
+        let among_news = self.request.ticker.as_ref().filter(|_| is_of_news);
+        let renamed = among_news.and_then(|asked| self.rules.news_tickers.get(asked));
+        if ticker.as_str() == asked || renamed == Some(ticker) {
             Ok(())
         } else {
             Err(format!("its ticker is `{ticker}`, expected `{}`", truncate::excerpt(asked)))

@@ -9,9 +9,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow::array::{
-    Float64Builder, Int16Builder, Int32Builder, RecordBatch, StringBuilder, TimestampMicrosecondBuilder,
-};
+use arrow::array::{Float64Array, Int16Array, Int32Array, StringArray, TimestampMicrosecondArray};
 
 use super::answer::Answer;
 use super::batch::Piece;
@@ -27,60 +25,39 @@ use crate::tables::{Leniencies, Series, Table};
 /// Decodes elements of a list of articles.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     let mut notes = Notes::new(answer);
-    let mut rows = ArticleRows::default();
+    let mut rows: Vec<(i32, PlainArticle<'_>, Option<String>)> = Vec::with_capacity(pieces.len());
     for piece in pieces {
-        if let Err(reason) = rows.read(answer, &mut notes, piece) {
-            notes.reject_piece(answer, piece, reason);
+        let read = || -> Result<_, String> {
+            let text = piece.text()?;
+            let (article, unknown, lenient) = match read_plain(text) {
+                Some(article) => (article, Fields::new(), Leniencies::default()),
+                None => read_any(text)?,
+            };
+            Ok((piece.position()?, article, unknown, lenient))
+        };
+        match read() {
+            Ok((position, article, unknown, lenient)) => {
+                notes.found.records += 1;
+                notes.found.lenient += lenient;
+                notes.unknown("/*", &unknown);
+                rows.push((position, article, answer.rules.extra(&unknown)));
+            }
+            Err(reason) => notes.reject_piece(answer, piece, 1, reason),
         }
     }
-    notes.found.parts.push(AnswerPart::Series(Series { key: answer.asked_key(), rows: rows.finish() }));
+    let articles = || rows.iter().map(|(_, article, _)| article);
+    let rows = Table::Articles.list(&[
+        ("position", Arc::new(Int32Array::from_iter_values(rows.iter().map(|row| row.0)))),
+        ("date", Arc::new(TimestampMicrosecondArray::from_iter_values(articles().map(|article| article.date.micros)))),
+        ("title", Arc::new(StringArray::from_iter_values(articles().map(|article| &article.title)))),
+        ("score", Arc::new(articles().map(|article| article.score).collect::<Float64Array>())),
+        ("link", Arc::new(StringArray::from_iter_values(articles().map(|article| &article.link)))),
+        ("utc_offset_minutes", Arc::new(articles().map(|article| article.date.offset_minutes).collect::<Int16Array>())),
+        ("extra", Arc::new(rows.iter().map(|row| row.2.as_deref()).collect::<StringArray>())),
+    ]);
+    let rows = rows.expect("the columns are those of the table");
+    notes.found.parts.push(AnswerPart::Series(Series { key: answer.asked_key(), rows }));
     notes.finish()
-}
-
-#[derive(Default)]
-struct ArticleRows {
-    positions: Int32Builder,
-    dates: TimestampMicrosecondBuilder,
-    titles: StringBuilder,
-    scores: Float64Builder,
-    links: StringBuilder,
-    offsets: Int16Builder,
-    extras: StringBuilder,
-}
-
-impl ArticleRows {
-    fn read(&mut self, answer: &Answer<'_>, notes: &mut Notes<'_>, piece: &Piece<'_>) -> Result<(), String> {
-        let text = piece.text()?;
-        let (article, unknown, lenient) = match read_plain(text) {
-            Some(article) => (article, Fields::new(), Leniencies::default()),
-            None => read_any(text)?,
-        };
-        let position = piece.position()?;
-        notes.found.records += 1;
-        notes.found.lenient += lenient;
-        notes.unknown("/*", &unknown);
-        self.positions.append_value(position);
-        self.dates.append_value(article.date.micros);
-        self.titles.append_value(article.title);
-        self.scores.append_option(article.score);
-        self.links.append_value(article.link);
-        self.offsets.append_option(article.date.offset_minutes);
-        self.extras.append_option(answer.rules.extra(&unknown));
-        Ok(())
-    }
-
-    fn finish(mut self) -> RecordBatch {
-        let listed = Table::Articles.list(&[
-            ("position", Arc::new(self.positions.finish())),
-            ("date", Arc::new(self.dates.finish())),
-            ("title", Arc::new(self.titles.finish())),
-            ("score", Arc::new(self.scores.finish())),
-            ("link", Arc::new(self.links.finish())),
-            ("utc_offset_minutes", Arc::new(self.offsets.finish())),
-            ("extra", Arc::new(self.extras.finish())),
-        ]);
-        listed.expect("the columns are those of the table")
-    }
 }
 
 /// The fields of an article.
@@ -160,7 +137,7 @@ fn plain_date(cursor: &mut Cursor<'_>) -> Option<Date> {
     let ends = |length: &usize| rest.get(*length) == Some(&b'"');
     let length = LENGTHS.into_iter().find(ends).or_else(|| memchr::memchr(b'"', rest))?;
     let date = dates::read_bytes(&rest[..length])?;
-    cursor.go_on(length + 1);
+    cursor.at += length + 1;
     Some(date)
 }
 
@@ -170,8 +147,8 @@ fn plain_text<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     if !cursor.eat(b"\"") {
         return None;
     }
-    let start = cursor.at();
-    cursor.go_on(plain_length(cursor.rest()));
+    let start = cursor.at;
+    cursor.at += plain_length(cursor.rest());
     let text = cursor.since(start);
     cursor.eat(b"\"").then_some(text)
 }
@@ -180,7 +157,7 @@ fn plain_text<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
 #[inline]
 fn plain_score(cursor: &mut Cursor<'_>) -> Option<Option<f64>> {
     if let Some((value, length)) = number::read_first(cursor.rest()) {
-        cursor.go_on(length);
+        cursor.at += length;
         return Some(Some(value));
     }
     if cursor.eat(b"null") {

@@ -4,11 +4,10 @@
 //! the start of an oversized piece is kept, and the piece is marked.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::mem;
 use std::ops::Range;
 
 use super::truncate;
-use crate::interface::Ticker;
 use crate::text::human;
 
 /// Limits on what a batch holds.
@@ -64,26 +63,13 @@ pub(super) enum PiecePosition {
 }
 
 /// A piece, as ranges of the bytes of its batch.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct PieceSpan {
     key: Range<usize>,
     value: Range<usize>,
     offset: u64,
     site: PiecePosition,
     flaw: Option<Flaw>,
-    /// Number of objects in the dropped part of the value.
-    objects: u64,
-}
-
-/// The piece still arriving.
-#[derive(Clone, Copy, Debug, Default)]
-struct Arriving {
-    site: PiecePosition,
-    offset: u64,
-    key_start: usize,
-    key_length: u64,
-    value_start: usize,
-    value_length: u64,
     /// Number of objects in the dropped part of the value.
     objects: u64,
 }
@@ -96,8 +82,12 @@ pub(super) struct Batch {
     aim: usize,
     bytes: Vec<u8>,
     spans: Vec<PieceSpan>,
-    is_full: bool,
-    arriving: Arriving,
+    /// Whether it was full when its last piece ended. It never gets full within a piece.
+    pub(super) is_full: bool,
+    /// The piece still arriving, and the lengths of its key and of its value, of which not all may be kept.
+    arriving: PieceSpan,
+    key_length: u64,
+    value_length: u64,
 }
 
 impl Batch {
@@ -108,18 +98,15 @@ impl Batch {
             bytes: Vec::new(),
             spans: Vec::new(),
             is_full: false,
-            arriving: Arriving::default(),
+            arriving: PieceSpan::default(),
+            key_length: 0,
+            value_length: 0,
         }
     }
 
     /// Sets the bytes at which it is full, within its bounds; takes effect when the next piece ends.
     pub(super) fn aim_at(&mut self, bytes: usize) {
         self.aim = bytes.min(self.bounds.batch_bytes);
-    }
-
-    /// Whether it was full when its last piece ended. It never gets full within a piece.
-    pub(super) fn is_full(&self) -> bool {
-        self.is_full
     }
 
     /// Memory allocated for the text of its pieces.
@@ -136,20 +123,22 @@ impl Batch {
     /// Starts a piece.
     pub(super) fn open(&mut self, site: PiecePosition) {
         let start = self.bytes.len();
-        self.arriving = Arriving { site, key_start: start, value_start: start, ..Arriving::default() };
+        self.arriving = PieceSpan { site, key: start..start, value: start..start, ..PieceSpan::default() };
+        (self.key_length, self.value_length) = (0, 0);
     }
 
     /// Adds to the key of the piece.
     pub(super) fn key(&mut self, bytes: &[u8]) {
-        self.arriving.key_length += bytes.len() as u64;
-        let room = (self.arriving.key_start + KEPT).saturating_sub(self.bytes.len());
+        self.key_length += bytes.len() as u64;
+        let room = (self.arriving.key.start + KEPT).saturating_sub(self.bytes.len());
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        self.arriving.value_start = self.bytes.len();
+        let end = self.bytes.len();
+        (self.arriving.key.end, self.arriving.value.start) = (end, end);
     }
 
     /// The key of the piece that is arriving.
     pub(super) fn arriving_key(&self) -> &[u8] {
-        &self.bytes[self.arriving.key_start..self.arriving.value_start]
+        &self.bytes[self.arriving.key.clone()]
     }
 
     /// Sets where in the body the value of the piece starts.
@@ -159,16 +148,16 @@ impl Batch {
 
     /// Adds to the value of the piece.
     pub(super) fn value(&mut self, bytes: &[u8]) {
-        self.arriving.value_length += bytes.len() as u64;
-        if self.has_long_key() {
+        self.value_length += bytes.len() as u64;
+        if self.key_length > self.bounds.key as u64 {
             self.arriving.objects += objects(bytes);
             return;
         }
-        if self.arriving.value_length <= self.bounds.piece as u64 {
+        if self.value_length <= self.bounds.piece as u64 {
             self.bytes.extend_from_slice(bytes);
             return;
         }
-        let end = self.arriving.value_start + KEPT;
+        let end = self.arriving.value.start + KEPT;
         let (kept, rest) = bytes.split_at(bytes.len().min(end.saturating_sub(self.bytes.len())));
         self.bytes.extend_from_slice(kept);
         self.arriving.objects += objects(rest) + self.bytes.get(end..).map_or(0, objects);
@@ -177,21 +166,17 @@ impl Batch {
 
     /// Ends the piece, given its nesting depth.
     pub(super) fn close(&mut self, deepest: u64) {
-        let Arriving { site, offset, key_start, value_start, value_length, objects, .. } = self.arriving;
-        let flaw = if self.has_long_key() {
+        let mut piece = mem::take(&mut self.arriving);
+        piece.value.end = self.bytes.len();
+        piece.flaw = if self.key_length > self.bounds.key as u64 {
             Some(Flaw::LongKey)
-        } else if value_length > self.bounds.piece as u64 {
-            Some(Flaw::LongValue(value_length))
+        } else if self.value_length > self.bounds.piece as u64 {
+            Some(Flaw::LongValue(self.value_length))
         } else {
             (deepest > self.bounds.depth).then_some(Flaw::Deep)
         };
-        let (key, value) = (key_start..value_start, value_start..self.bytes.len());
-        self.is_full = value.end >= self.aim || self.spans.len() + 1 >= self.bounds.batch_pieces;
-        self.spans.push(PieceSpan { key, value, offset, site, flaw, objects });
-    }
-
-    fn has_long_key(&self) -> bool {
-        self.arriving.key_length > self.bounds.key as u64
+        self.is_full = piece.value.end >= self.aim || self.spans.len() + 1 >= self.bounds.batch_pieces;
+        self.spans.push(piece);
     }
 
     /// The whole pieces.
@@ -225,20 +210,6 @@ pub(super) fn objects(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'{', bytes).count() as u64
 }
 
-/// The tickers seen in a body so far. Invalid ones are rejected anyway and not remembered.
-#[derive(Debug, Default)]
-pub(super) struct SeenTickers(HashSet<Ticker>);
-
-impl SeenTickers {
-    /// Marks the pieces whose ticker was seen before.
-    pub(super) fn mark(&mut self, pieces: &mut [Piece<'_>]) {
-        for piece in pieces.iter_mut().filter(|piece| piece.site == PiecePosition::Key) {
-            let ticker = piece.name().ok().and_then(|name| name.parse().ok());
-            piece.is_repeated = ticker.is_some_and(|ticker| !self.0.insert(ticker));
-        }
-    }
-}
-
 /// A key and its value, an element, or a whole body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece<'a> {
@@ -255,7 +226,7 @@ pub(super) struct Piece<'a> {
     flaw: Option<Flaw>,
     /// Number of objects in the dropped part of the value.
     objects: u64,
-    bounds: Bounds,
+    pub(super) bounds: Bounds,
 }
 
 impl<'a> Piece<'a> {
@@ -297,11 +268,6 @@ impl<'a> Piece<'a> {
     pub(super) fn position(&self) -> Result<i32, String> {
         let PiecePosition::Element(position) = self.site else { return Ok(0) };
         i32::try_from(position).map_err(|_| format!("position {position} is out of range"))
-    }
-
-    /// Maximum length of a key, in bytes.
-    pub(super) fn longest_key(&self) -> usize {
-        self.bounds.key
     }
 
     /// Whether it exceeds the maximum length of a value.

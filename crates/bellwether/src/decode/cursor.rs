@@ -10,50 +10,21 @@ use super::skip::{Skip, byte_text, is_white, plain_length};
 #[derive(Clone, Debug)]
 pub(super) struct Cursor<'a> {
     text: &'a str,
-    at: usize,
+    /// The position of the next byte.
+    pub(super) at: usize,
 }
 
 /// Progress through the members of an array or an object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Members {
     close: u8,
-    count: usize,
-}
-
-impl Members {
     /// Number of members read.
-    pub(super) fn count(self) -> usize {
-        self.count
-    }
-
-    /// Counts a member that was read, with its comma, by other means.
-    #[inline]
-    pub(super) fn add(&mut self) {
-        self.count += 1;
-    }
+    pub(super) count: usize,
 }
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { text, at: 0 }
-    }
-
-    /// Position of the next byte.
-    #[inline]
-    pub(super) fn at(&self) -> usize {
-        self.at
-    }
-
-    /// Moves to a byte of the text.
-    #[inline]
-    pub(super) fn go_to(&mut self, at: usize) {
-        self.at = at;
-    }
-
-    /// Advances by a number of bytes.
-    #[inline]
-    pub(super) fn go_on(&mut self, length: usize) {
-        self.at += length;
     }
 
     /// The unread bytes.

@@ -33,25 +33,16 @@ pub(super) fn decode_many(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded 
         if COMPLAINTS.contains(&&*key) {
             return Err(format!("the service says {}", truncate::excerpt(text)));
         }
-        if !piece.is_repeated && matches!(text, "null" | "[]" | "{}") {
-            return empty_history(answer, &key);
-        }
         if piece.is_repeated {
             let offset = piece.offset;
             return Err(format!(
                 "duplicate ticker `{key}`: another history starts at byte {offset}; the first is kept"
             ));
         }
+        // A ticker of which the service says that it has nothing.
+        let text = if matches!(text, "null" | "{}") { "[]" } else { text };
         Reader::new(answer, &RecordPlace::new(answer, piece), "/*", text).read(&key)
     })
-}
-
-/// A ticker of which the service says that it has nothing.
-fn empty_history<'a>(answer: &Answer<'a>, ticker: &str) -> Result<(Series, Notes<'a>), String> {
-    let (mut notes, mut lenient) = (Notes::of_piece(answer, ""), Leniencies::default());
-    let key = answer.key(ticker, ["ticker", "period", "regime"].map(RecordField::absent), &mut lenient)?;
-    notes.found.lenient += lenient;
-    Ok((Series { key, rows: RecordBatch::new_empty(Table::Signals.listed_schema()) }, notes))
 }
 
 /// Decodes a body with the history of one ticker.
@@ -71,12 +62,18 @@ fn decode<'a>(
     let mut notes = Notes::new(answer);
     for piece in pieces {
         match read(piece) {
-            Ok((series, noticed)) => {
-                notes.absorb_history(series.rows.num_rows(), noticed);
+            Ok((series, of_history)) => {
+                notes.found.histories += 1;
+                notes.found.lost += u64::from(series.rows.num_rows() == 0 && of_history.found.rejected > 0);
+                notes.found.append(of_history.finish());
                 notes.found.parts.push(AnswerPart::Series(series));
             }
             Err(_) if let Some((name, json)) = beside_tickers(piece) => notes.unknown("", &[(name, json)]),
-            Err(reason) => notes.reject_history(answer, piece, weight(piece), reason),
+            Err(reason) => {
+                notes.found.histories += 1;
+                notes.found.lost += 1;
+                notes.reject_piece(answer, piece, weight(piece), reason);
+            }
         }
     }
     notes.finish()
@@ -122,22 +119,9 @@ fn elements_of(json: &str) -> u64 {
         while cursor.has_next(&mut elements)? {
             cursor.value()?;
         }
-        Ok::<_, String>(elements.count() as u64)
+        Ok::<_, String>(elements.count as u64)
     };
     read().unwrap_or_else(|_| batch::objects(json.as_bytes()))
-}
-
-/// The fields of a history found so far.
-#[derive(Default)]
-struct HistoryFields<'p> {
-    ticker: Option<RecordField<'p>>,
-    period: Option<RecordField<'p>>,
-    regime: Option<RecordField<'p>>,
-    /// The name of the field with the entries.
-    entries: Option<&'static str>,
-    /// Whether the other field is present as well.
-    has_both: bool,
-    unknown: Fields<'p>,
 }
 
 struct Reader<'a, 'p> {
@@ -146,8 +130,12 @@ struct Reader<'a, 'p> {
     /// The pointer with `*` for the ticker.
     pattern: &'static str,
     cursor: Cursor<'p>,
-    is_list: bool,
-    found: HistoryFields<'p>,
+    /// The ticker, the period and the regime.
+    key: [RecordField<'p>; 3],
+    /// The name of the field with the entries, once it was found, and whether the other field was found as well.
+    entries: Option<&'static str>,
+    has_both: bool,
+    unknown: Fields<'p>,
     /// The entries, each with its position in the history and its offset in the text.
     rows: Vec<(Entry, u32, u32)>,
     /// Unknown fields by the position of their entry, sorted.
@@ -159,9 +147,6 @@ struct Reader<'a, 'p> {
     lessons: u32,
 }
 
-/// More than the clock changes in a long history.
-const LESSONS: u32 = 64;
-
 impl<'a, 'p> Reader<'a, 'p> {
     fn new(answer: &'p Answer<'a>, place: &'p RecordPlace, pattern: &'static str, text: &'p str) -> Self {
         /// A little less than an entry as the service writes it, without whitespace.
@@ -171,21 +156,24 @@ impl<'a, 'p> Reader<'a, 'p> {
             place,
             pattern,
             cursor: Cursor::new(text),
-            is_list: text.starts_with('['),
-            found: HistoryFields::default(),
+            key: ["ticker", "period", "regime"].map(RecordField::absent),
+            entries: None,
+            has_both: false,
+            unknown: Fields::new(),
             rows: Vec::with_capacity(text.len() / ENTRY),
             extras: Vec::new(),
             notes: Notes::of_piece(answer, text),
             template: None,
-            lessons: LESSONS,
+            // More than the clock changes in a long history.
+            lessons: 64,
         }
     }
 
     /// Reads the history, which must be that of the requested ticker.
     fn read(mut self, asked: &str) -> Result<(Series, Notes<'a>), String> {
-        if self.is_list {
+        if self.cursor.rest().starts_with(b"[") {
             // The entries alone.
-            self.found.entries = Some(ENTRIES[0]);
+            self.entries = Some(ENTRIES[0]);
             self.entries(ENTRIES[0])?;
         } else {
             let mut members = self.cursor.enter(b'{')?;
@@ -195,14 +183,9 @@ impl<'a, 'p> Reader<'a, 'p> {
             }
         }
         self.cursor.end()?;
-        let HistoryFields { ticker, period, regime, entries, unknown, .. } = std::mem::take(&mut self.found);
-        let name = entries.ok_or_else(|| missing(ENTRIES[0]))?;
-        let of = |name, field: Option<RecordField<'p>>| field.unwrap_or(RecordField::absent(name));
-        let fields = [of("ticker", ticker), of("period", period), of("regime", regime)];
-        let mut lenient = Leniencies::default();
-        let key = self.answer.key(asked, fields, &mut lenient)?;
-        self.notes.found.lenient += lenient;
-        self.notes.unknown(self.pattern, &unknown);
+        let name = self.entries.ok_or_else(|| missing(ENTRIES[0]))?;
+        let key = self.answer.key(asked, self.key, &mut self.notes.found.lenient)?;
+        self.notes.unknown(self.pattern, &self.unknown);
         self.order(name);
         Ok((Series { key, rows: self.batch() }, self.notes))
     }
@@ -211,28 +194,22 @@ impl<'a, 'p> Reader<'a, 'p> {
         if let Some(name) = ENTRIES.into_iter().find(|&known| known == name) {
             return self.entries_or_beside(name);
         }
-        let json = self.cursor.value()?;
-        let is_repeated = match &*name {
-            "ticker" => self.found.ticker.replace(RecordField::new("ticker", json)).is_some(),
-            "period" => self.found.period.replace(RecordField::new("period", json)).is_some(),
-            "regime" => self.found.regime.replace(RecordField::new("regime", json)).is_some(),
-            _ => {
-                return push_unknown(&mut self.found.unknown, name, json);
-            }
+        let value = self.cursor.raw()?;
+        let Some(field) = self.key.iter_mut().find(|field| field.name == name) else {
+            return push_unknown(&mut self.unknown, name, value.json);
         };
-        if is_repeated { Err(duplicate(&name)) } else { Ok(()) }
+        if field.value.replace(value).is_some() { Err(duplicate(&name)) } else { Ok(()) }
     }
 
     fn entries_or_beside(&mut self, name: &'static str) -> Result<(), String> {
-        let first = match self.found.entries {
-            None => {
-                self.found.entries = Some(name);
-                return self.entries(name);
-            }
-            Some(first) if first == name || self.found.has_both => return Err(duplicate(name)),
-            Some(first) => first,
+        let Some(first) = self.entries else {
+            self.entries = Some(name);
+            return self.entries(name);
         };
-        self.found.has_both = true;
+        if first == name || self.has_both {
+            return Err(duplicate(name));
+        }
+        self.has_both = true;
         let json = well_formed(self.cursor.value()?)?;
         let reason = format!("`{name}` repeats `{first}`, which is kept");
         let records = elements_of(json).max(1);
@@ -242,9 +219,9 @@ impl<'a, 'p> Reader<'a, 'p> {
 
     fn entries(&mut self, name: &'static str) -> Result<(), String> {
         let mut members = self.cursor.enter(b'[').map_err(|reason| format!("`{name}`: {reason}"))?;
-        let mut before = self.cursor.at();
+        let mut before = self.cursor.at;
         while self.cursor.has_next(&mut members)? {
-            let (position, start) = (members.count() - 1, self.cursor.at());
+            let (position, start) = (members.count - 1, self.cursor.at);
             let entry = self.entry(name, position)?;
             if let Some(entry) = entry
                 && !self.entries_alike(&mut members)
@@ -255,7 +232,7 @@ impl<'a, 'p> Reader<'a, 'p> {
                 self.template = Template::learn(self.cursor.since(before), start - before, entry);
                 self.entries_alike(&mut members);
             }
-            before = self.cursor.at();
+            before = self.cursor.at;
         }
         Ok(())
     }
@@ -263,20 +240,20 @@ impl<'a, 'p> Reader<'a, 'p> {
     /// Reads the next entries as far as they match the template; returns whether any did.
     fn entries_alike(&mut self, members: &mut Members) -> bool {
         let Some(template) = &mut self.template else { return false };
-        let before = members.count();
+        let before = members.count;
         while let Some((entry, start)) = template.read(&mut self.cursor) {
-            let (position, start) = (members.count() as u32, start as u32);
+            let (position, start) = (members.count as u32, start as u32);
             self.rows.push((entry, position, start));
             self.notes.found.records += 1;
-            members.add();
+            members.count += 1;
         }
-        members.count() > before
+        members.count > before
     }
 
     /// Reads any entry. Returns it if it follows the documented notation and has no unknown fields, so that a template
     /// can be learned from it.
     fn entry(&mut self, name: &'static str, position: usize) -> Result<Option<Entry>, String> {
-        let start = self.cursor.at();
+        let start = self.cursor.at;
         match read_entry(&mut self.cursor) {
             Ok((entry, unknown, lenient)) => {
                 // Pieces are too short for these to overflow.
@@ -292,7 +269,7 @@ impl<'a, 'p> Reader<'a, 'p> {
                 self.extras.extend(self.answer.rules.extra(&unknown).map(|extra| (position as u32, extra)));
             }
             Err(reason) => {
-                self.cursor.go_to(start);
+                self.cursor.at = start;
                 let text = self.cursor.value()?;
                 let place = || self.place.below(format_args!("{name}/{position}"));
                 self.notes.reject(1, place, reason, text.as_bytes());
@@ -317,18 +294,22 @@ impl<'a, 'p> Reader<'a, 'p> {
                 }
                 // They were read before, so this cannot fail.
                 let [text, first] = [&*later, &*kept].map(|row| {
-                    cursor.go_to(row.2 as usize);
+                    cursor.at = row.2 as usize;
                     cursor.value().unwrap_or_default()
                 });
+                // It was counted already.
+                notes.found.records -= 1;
                 if let Ok((_, _, lenient)) = read_entry(&mut Cursor::new(text)) {
-                    notes.rejected_after_all(lenient);
+                    notes.found.lenient.signals -= lenient.signals;
+                    notes.found.lenient.dates -= lenient.dates;
+                    notes.found.lenient.confidences -= lenient.confidences;
                 }
                 if first == text {
-                    notes.leave_out_repeat();
+                    notes.found.lenient.repeated += 1;
                 } else {
                     let reason = format!("duplicate date {}; entry {} is kept", dates::show(date(kept)), kept.1);
                     let place = || place.below(format_args!("{name}/{}", later.1));
-                    notes.reject_duplicate(place, reason, text.as_bytes());
+                    notes.reject(1, place, reason, text.as_bytes());
                 }
                 true
             });
@@ -441,7 +422,7 @@ mod tests {
             let (Entry { date, signal, confidence }, unknown, lenient) = read(&mut cursor).unwrap();
             assert_eq!((date.micros, date.offset_minutes), (1_795_132_800_000_000, None), "{text}");
             assert_eq!((signal, confidence), (Signal::Sell, 0.75), "{text}");
-            assert_eq!((unknown.len(), lenient, cursor.at()), (0, Leniencies::default(), text.len()), "{text}");
+            assert_eq!((unknown.len(), lenient, cursor.at), (0, Leniencies::default(), text.len()), "{text}");
         }
     }
 

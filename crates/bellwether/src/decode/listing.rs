@@ -22,7 +22,7 @@ pub(super) fn tickers(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
                 notes.found.records += 1;
                 tickers.push(ticker);
             }
-            Err(reason) => notes.reject_piece(answer, piece, reason),
+            Err(reason) => notes.reject_piece(answer, piece, 1, reason),
         }
     }
     notes.found.parts.push(AnswerPart::Tickers(tickers));
@@ -44,7 +44,7 @@ pub(super) fn records(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
                     records.append_value(json);
                 }
             }
-            Err(reason) => notes.reject_piece(answer, piece, reason),
+            Err(reason) => notes.reject_piece(answer, piece, 1, reason),
         }
     }
     let schema = Table::SentimentHistory.listed_schema();

@@ -13,8 +13,7 @@
 //! of another shape than its operation's is an error that names a byte. Nothing is guessed or dropped silently.
 //!
 //! `scan` finds the pieces (`skip` finds their ends), `batch` collects them within bounds, and `stream` turns a body into
-//! batches. `history`, `articles`, `summary` and `listing` decode the kinds of answers. `unwrap` finds the answer in an object
-//! that wraps it. `record` reads any record; `template` is a fast path for uniform entries; `harness` checks that they agree.
+//! batches. `history`, `articles`, `summary` and `listing` decode the kinds of answers. `record` reads any record; `template` is a fast path for uniform entries; `harness` checks that they agree.
 //! No file imports this one: `answer` is the input of every decoder, and `notes` has the output.
 
 mod answer;
@@ -36,10 +35,9 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod truncate;
-mod unwrap;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::BufRead;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -50,8 +48,8 @@ pub use notes::{AnswerPart, Decoded};
 pub(crate) use record::{as_object, read as read_fields};
 pub use stream::DecodeFault;
 
-use crate::interface::Endpoint;
-use batch::{Batch, Bounds, Piece, SeenTickers};
+use crate::interface::{Endpoint, Ticker};
+use batch::{Batch, Bounds, Piece, PiecePosition};
 use scan::Shape;
 use stream::{BodyBatches, GROUP_BYTES};
 
@@ -74,30 +72,38 @@ impl Answer<'_> {
         mut deliver: impl FnMut(Decoded) -> Result<(), E>,
     ) -> Result<(), DecodeFault<E>> {
         let in_progress = InProgress::begin();
-        let mut batches = BodyBatches::new(body, self.shape(), &self.rules.unwrap, Bounds::ANSWER);
-        let mut seen = SeenTickers::default();
+        let mut batches = BodyBatches::new(body, self.form().0, &self.rules.unwrap, Bounds::ANSWER);
+        let mut seen = HashSet::new();
         while let Some(batch) = batches.next(|| in_progress.batch_bytes())? {
             deliver(self.batch(batch, &mut seen)).map_err(DecodeFault::Deliver)?;
         }
         Ok(())
     }
 
-    fn batch(&self, batch: &Batch, seen: &mut SeenTickers) -> Decoded {
+    /// Decodes a batch, given the tickers that were seen in the body before.
+    fn batch(&self, batch: &Batch, seen: &mut HashSet<Ticker>) -> Decoded {
         let mut pieces = batch.pieces();
-        seen.mark(&mut pieces);
+        for piece in pieces.iter_mut().filter(|piece| piece.site == PiecePosition::Key) {
+            // Invalid ones are rejected anyway and not remembered.
+            let ticker = piece.name().ok().and_then(|name| name.parse().ok());
+            piece.is_repeated = ticker.is_some_and(|ticker| !seen.insert(ticker));
+        }
         match stream::groups(&pieces)[..] {
             // Most answers are too small to be worth waking a thread for.
             [only] => self.group(only),
             ref groups => {
                 let decoded: Vec<Decoded> = groups.par_iter().map(|group| self.group(group)).collect();
-                decoded.into_iter().fold(Decoded::default(), Decoded::followed_by)
+                let mut all = Decoded::default();
+                decoded.into_iter().for_each(|next| all.append(next));
+                all
             }
         }
     }
 
     fn group(&self, pieces: &[Piece<'_>]) -> Decoded {
+        let (_, decode) = self.form();
         if self.rules.fields.is_empty() {
-            return self.decoded(pieces);
+            return decode(self, pieces);
         }
         let renamed = pieces.iter().map(|piece| piece.text().ok().map(|text| rename(text, &self.rules.fields)));
         let renamed: Vec<Option<Cow<'_, str>>> = renamed.collect();
@@ -105,39 +111,23 @@ impl Answer<'_> {
             Some(text) => piece.saying(text.as_bytes()),
             None => *piece,
         });
-        self.decoded(&pieces.collect::<Vec<_>>())
+        decode(self, &pieces.collect::<Vec<_>>())
     }
 
-    fn decoded(&self, pieces: &[Piece<'_>]) -> Decoded {
+    /// The shape of the body, and what decodes its pieces.
+    fn form(&self) -> (Shape, fn(&Self, &[Piece<'_>]) -> Decoded) {
         match self.request.endpoint {
             Endpoint::SignalsHistoryAll
             | Endpoint::SignalsHistoryBatchedAll
             | Endpoint::SignalsHistoryBatched
             | Endpoint::LegacyHistoryAll
-            | Endpoint::LegacyHistoryBatched => history::decode_many(self, pieces),
-            Endpoint::SignalsHistory | Endpoint::LegacyHistory => history::decode_one(self, pieces),
-            Endpoint::Signals | Endpoint::LegacySignals => history::decode_latest(self, pieces),
-            Endpoint::SocialSentiment => summary::decode(self, pieces),
-            Endpoint::NewsArticles => articles::decode(self, pieces),
-            Endpoint::HistoricalSentiment => listing::records(self, pieces),
-            Endpoint::TickersAvailable => listing::tickers(self, pieces),
-        }
-    }
-
-    fn shape(&self) -> Shape {
-        match self.request.endpoint {
-            Endpoint::SignalsHistoryAll
-            | Endpoint::SignalsHistoryBatchedAll
-            | Endpoint::SignalsHistoryBatched
-            | Endpoint::LegacyHistoryAll
-            | Endpoint::LegacyHistoryBatched => Shape::Fields,
-            Endpoint::SignalsHistory
-            | Endpoint::LegacyHistory
-            | Endpoint::Signals
-            | Endpoint::LegacySignals
-            | Endpoint::SocialSentiment => Shape::Record,
-            Endpoint::NewsArticles | Endpoint::TickersAvailable => Shape::Elements,
-            Endpoint::HistoricalSentiment => Shape::Anything,
+            | Endpoint::LegacyHistoryBatched => (Shape::Fields, history::decode_many),
+            Endpoint::SignalsHistory | Endpoint::LegacyHistory => (Shape::Record, history::decode_one),
+            Endpoint::Signals | Endpoint::LegacySignals => (Shape::Record, history::decode_latest),
+            Endpoint::SocialSentiment => (Shape::Record, summary::decode),
+            Endpoint::NewsArticles => (Shape::Elements, articles::decode),
+            Endpoint::HistoricalSentiment => (Shape::Anything, listing::records),
+            Endpoint::TickersAvailable => (Shape::Elements, listing::tickers),
         }
     }
 }

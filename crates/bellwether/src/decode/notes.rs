@@ -87,12 +87,7 @@ impl Decoded {
         self
     }
 
-    pub(super) fn followed_by(mut self, next: Self) -> Self {
-        self.append(next);
-        self
-    }
-
-    fn append(&mut self, next: Self) {
+    pub(super) fn append(&mut self, next: Self) {
         self.parts.extend(next.parts);
         self.rejects.extend(next.rejects);
         next.drift.into_iter().for_each(|drift| drift.add_to(&mut self.drift));
@@ -125,7 +120,7 @@ impl RecordPlace {
             PiecePosition::Element(position) => Self { ticker: asked(), pointer: format!("/{position}") },
             PiecePosition::Key => {
                 let key = piece.name().unwrap_or_else(|_| String::from_utf8_lossy(piece.key));
-                let key = truncate::beginning(&key, piece.longest_key());
+                let key = truncate::beginning(&key, piece.bounds.key);
                 Self { pointer: format!("/{}", step(&key)), ticker: Some(key) }
             }
         }
@@ -170,7 +165,7 @@ impl<'a> Notes<'a> {
             let read = |text| read(&mut notes, text).map_err(|reason| complaint(text).unwrap_or(reason));
             match piece.text().and_then(read) {
                 Ok(series) => notes.found.parts.push(AnswerPart::Series(series)),
-                Err(reason) => notes.reject_piece(answer, piece, reason),
+                Err(reason) => notes.reject_piece(answer, piece, 1, reason),
             }
         }
         notes.finish()
@@ -181,39 +176,14 @@ impl<'a> Notes<'a> {
         self.found.unusual += u64::from(!(0.0..=1.0).contains(&confidence));
     }
 
-    /// Removes from the counts a valid record that is rejected later.
-    pub(super) fn rejected_after_all(&mut self, lenient: Leniencies) {
-        self.found.lenient.signals -= lenient.signals;
-        self.found.lenient.dates -= lenient.dates;
-        self.found.lenient.confidences -= lenient.confidences;
-    }
-
-    /// Rejects a piece with one record.
-    pub(super) fn reject_piece(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, reason: String) {
-        self.reject_whole(answer, piece, 1, reason);
-    }
-
-    /// Rejects a piece with a whole history, given the number of its records.
-    pub(super) fn reject_history(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
-        self.found.histories += 1;
-        self.found.lost += 1;
-        self.reject_whole(answer, piece, records, reason);
-    }
-
-    /// Rejects a piece. One rejected for its size is also reported by itself, since much is lost with it.
-    fn reject_whole(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
+    /// Rejects a piece, given the number of its records. One rejected for its size is also reported by itself, since much is lost
+    /// with it.
+    pub(super) fn reject_piece(&mut self, answer: &Answer<'_>, piece: &Piece<'_>, records: u64, reason: String) {
         let place = RecordPlace::new(answer, piece);
         if piece.is_too_long() && self.found.oversized.len() < Oversized::MAX_LISTED {
             self.found.oversized.push(Oversized { ticker: place.ticker.clone(), reason: reason.clone() });
         }
         self.reject(records, || place, reason, piece.raw());
-    }
-
-    /// Adds the notes on a history, given the number of rows it kept.
-    pub(super) fn absorb_history(&mut self, rows: usize, notes: Self) {
-        self.found.histories += 1;
-        self.found.lost += u64::from(rows == 0 && notes.found.rejected > 0);
-        self.found.append(notes.finish());
     }
 
     /// Rejects several records at one location.
@@ -233,18 +203,6 @@ impl<'a> Notes<'a> {
             self.room -= 1;
             self.found.rejects.push(reject);
         }
-    }
-
-    /// Leaves out a valid record, which is already counted, since it repeats another one exactly.
-    pub(super) fn leave_out_repeat(&mut self) {
-        self.found.records -= 1;
-        self.found.lenient.repeated += 1;
-    }
-
-    /// Rejects a valid record, which is already counted.
-    pub(super) fn reject_duplicate(&mut self, place: impl FnOnce() -> RecordPlace, reason: String, raw: &[u8]) {
-        self.found.records -= 1;
-        self.reject(1, place, reason, raw);
     }
 
     /// Counts unknown fields below a pattern such as `/*/predictions/*`.

@@ -26,9 +26,9 @@ const MAX_UNKNOWN: usize = 1024;
 /// A known field of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecordField<'a> {
-    name: &'static str,
+    pub(super) name: &'static str,
     /// Its value, if present.
-    value: Option<RawValue<'a>>,
+    pub(super) value: Option<RawValue<'a>>,
 }
 
 /// Reads an object: the named fields, in the order of the names, and all others.
@@ -47,9 +47,17 @@ pub(super) fn read_next<'a, const N: usize>(
     cursor: &mut Cursor<'a>,
     names: [&'static str; N],
 ) -> Result<([RecordField<'a>; N], Fields<'a>), String> {
-    let mut sorted = Sorted::new(names);
-    each_member(cursor, |name, value| sorted.add(name, value))?;
-    Ok((sorted.fields, sorted.unknown))
+    let (mut fields, mut unknown) = (names.map(RecordField::absent), Fields::new());
+    // Fields are usually in the same order, so the next one follows the last one found.
+    let mut next = 0;
+    each_member(cursor, |name, value| {
+        let Some(index) = (next..N).chain(0..next).find(|&index| fields[index].name == name) else {
+            return push_unknown(&mut unknown, name, value.json);
+        };
+        next = index + 1;
+        if fields[index].value.replace(value).is_some() { Err(duplicate(&name)) } else { Ok(()) }
+    })?;
+    Ok((fields, unknown))
 }
 
 /// Whether an object is in the older of two forms: it has fields of that form, and none of the newer. None of them comes twice.
@@ -65,29 +73,6 @@ pub(super) fn is_of_older_form(text: &str, newer: &[&str], older: &[&str]) -> Re
         Ok(())
     })?;
     Ok(older.iter().any(|name| found.contains(name)) && !newer.iter().any(|name| found.contains(name)))
-}
-
-/// The named fields, and all others.
-struct Sorted<'a, const N: usize> {
-    fields: [RecordField<'a>; N],
-    unknown: Fields<'a>,
-    /// Where to start searching: fields are usually in the same order, so the next one follows the last one found.
-    next: usize,
-}
-
-impl<'a, const N: usize> Sorted<'a, N> {
-    fn new(names: [&'static str; N]) -> Self {
-        Self { fields: names.map(|name| RecordField { name, value: None }), unknown: Fields::new(), next: 0 }
-    }
-
-    #[inline]
-    fn add(&mut self, name: Cow<'a, str>, value: RawValue<'a>) -> Result<(), String> {
-        let Some(index) = (self.next..N).chain(0..self.next).find(|&index| self.fields[index].name == name) else {
-            return push_unknown(&mut self.unknown, name, value.json);
-        };
-        self.next = index + 1;
-        if self.fields[index].value.replace(value).is_some() { Err(duplicate(&name)) } else { Ok(()) }
-    }
 }
 
 /// The members of an object, in their order.
@@ -236,33 +221,27 @@ impl<'a> RecordField<'a> {
     /// The score of an article: a number, text with one, or text that stands for none.
     pub(super) fn article_score(self, lenient: &mut Leniencies) -> Result<Option<f64>, String> {
         let Some(given) = self.if_given() else { return Ok(None) };
-        let is_none = match given.json()? {
-            // Python writes it so, though it is not JSON.
-            "NaN" => true,
-            json if json.starts_with('"') => {
-                let text = given.string()?;
-                let text = text.trim();
-                if let Some(value) = Score::Text(Cow::Borrowed(text)).value() {
-                    lenient.scores += u64::from(text.len() + 2 != json.len());
-                    return Ok(Some(value));
-                }
-                ["", "n/a", "na", "nan", "none", "null"].contains(&&*text.to_ascii_lowercase())
+        let json = given.json()?;
+        // Python writes `NaN`, though it is not JSON.
+        let mut is_none = json == "NaN";
+        if json.starts_with('"') {
+            let text = given.string()?;
+            let text = text.trim();
+            if let Some(value) = Score::Text(Cow::Borrowed(text)).value() {
+                lenient.scores += u64::from(text.len() + 2 != json.len());
+                return Ok(Some(value));
             }
-            _ => false,
-        };
+            is_none = ["", "n/a", "na", "nan", "none", "null"].contains(&&*text.to_ascii_lowercase());
+        }
         lenient.scores += u64::from(is_none);
         if is_none { Ok(None) } else { given.score().map(Some) }
     }
 
     /// Text; empty if it is left out or null.
     pub(super) fn string_or_empty(self, is_missing: &mut bool) -> Result<Cow<'a, str>, String> {
-        match self.if_given() {
-            Some(given) => given.string(),
-            None => {
-                *is_missing = true;
-                Ok(Cow::Borrowed(""))
-            }
-        }
+        let given = self.if_given();
+        *is_missing |= given.is_none();
+        given.map_or(Ok(Cow::Borrowed("")), Self::string)
     }
 
     /// A finite number, or a string with one in decimal.

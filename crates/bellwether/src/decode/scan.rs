@@ -1,11 +1,12 @@
-//! Splits a body into pieces as it arrives: an object into its keys and values, an array into its elements.
+//! Splits a body into pieces as it arrives: an object into its keys and values, an array into its elements. It may be in an
+//! object that wraps it: `{"status": "ok", "data": {…}}`.
 //!
 //! The scanner is fed bytes in chunks of any size and appends the pieces to a [`Batch`]. It keeps a state and a few
 //! counters and never looks back, so neither the size of a body nor its chunks make a difference. It checks commas,
 //! colons and brackets of the outermost level strictly; the contents of a piece are left to the decoder. A byte order
 //! mark before the body is skipped.
 
-use super::batch::{Batch, PiecePosition};
+use super::batch::{Batch, Bounds, PiecePosition};
 use super::skip::{Skip, byte_text, is_white};
 
 /// The shape that a body must have, and how it is split.
@@ -83,7 +84,7 @@ const NULL: [u8; 4] = *b"null";
 
 /// The scanner of one body.
 #[derive(Debug)]
-pub(super) struct Scanner {
+struct Scanner {
     shape: Shape,
     holder: Holder,
     state: ScanState,
@@ -96,64 +97,26 @@ pub(super) struct Scanner {
 }
 
 impl Scanner {
-    pub(super) fn new(shape: Shape) -> Self {
+    fn new(shape: Shape) -> Self {
         Self { shape, holder: Holder::Nothing, state: ScanState::Mark(0), offset: 0, since: 0, elements: 0 }
     }
 
-    /// Scans the next bytes until their end or until the batch is full; returns how many it consumed.
-    pub(super) fn feed(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
-        let mut used = 0;
-        while used < bytes.len() && !batch.is_full() {
-            used += self.advance(&bytes[used..], batch)?;
-        }
-        Ok(used)
-    }
-
-    /// The same until the body, which is a part of another one, has ended.
-    pub(super) fn feed_until_end(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
-        let mut used = 0;
-        while used < bytes.len() && !batch.is_full() && !self.has_ended() {
-            used += self.advance(&bytes[used..], batch)?;
-        }
-        Ok(used)
-    }
-
     /// Scans one step; returns how many bytes it consumed.
-    pub(super) fn advance(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
+    fn advance(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
         let step = self.step(bytes, batch)?;
         self.offset += step as u64;
         self.check_length()?;
         Ok(step)
     }
 
-    /// Number of bytes seen.
-    pub(super) fn offset(&self) -> u64 {
-        self.offset
-    }
-
     /// Whether nothing but blanks was seen.
-    pub(super) fn is_at_start(&self) -> bool {
+    fn is_at_start(&self) -> bool {
         matches!(self.state, ScanState::Mark(_) | ScanState::Start)
     }
 
-    /// Whether a value is next, whose key was seen.
-    pub(super) fn is_before_value(&self) -> bool {
-        matches!(self.state, ScanState::Value)
-    }
-
-    /// Whether the body has ended.
-    pub(super) fn has_ended(&self) -> bool {
-        matches!(self.state, ScanState::End)
-    }
-
-    /// Begins within another body, at an offset.
-    pub(super) fn begin_at(&mut self, offset: u64) {
-        (self.offset, self.since, self.state) = (offset, offset, ScanState::Start);
-    }
-
-    /// Goes on after the value that is next, which another scanner read up to an offset.
-    pub(super) fn pass(&mut self, offset: u64) {
-        (self.offset, self.since, self.state) = (offset, offset, ScanState::Comma);
+    /// Goes on at an offset, up to which another scanner read.
+    fn go_on(&mut self, offset: u64, state: ScanState) {
+        (self.offset, self.since, self.state) = (offset, offset, state);
     }
 
     /// Fails early on a body that has no more pieces but does not end.
@@ -170,7 +133,7 @@ impl Scanner {
     }
 
     /// Ends the body.
-    pub(super) fn finish(&mut self, batch: &mut Batch) -> Result<(), Malformed> {
+    fn finish(&mut self, batch: &mut Batch) -> Result<(), Malformed> {
         match self.state {
             ScanState::End => Ok(()),
             // Only the end of the body ends a bare number.
@@ -353,15 +316,106 @@ impl Scanner {
     }
 }
 
+/// A scanner of bodies that may be wrapped, if members are named that may hold the answer. An answer that is no object, where the wrapper would be one, is read as it is.
+#[derive(Debug)]
+pub(super) struct Unwrapping {
+    /// The members that may hold the answer; the first of them counts.
+    names: Vec<String>,
+    wrapper: Scanner,
+    /// What stands beside the answer, which nobody reads.
+    beside: Batch,
+    answer: Scanner,
+    state: WrapperState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WrapperState {
+    /// Before the answer.
+    Before,
+    Within,
+    After,
+    /// There is no wrapper.
+    Bare,
+}
+
+impl Unwrapping {
+    pub(super) fn new(names: &[String], shape: Shape) -> Self {
+        let (wrapper, answer) = (Scanner::new(Shape::Fields), Scanner::new(shape));
+        let state = if names.is_empty() { WrapperState::Bare } else { WrapperState::Before };
+        Self { names: names.to_vec(), wrapper, beside: Batch::new(Bounds::ANSWER), answer, state }
+    }
+
+    /// Scans the next bytes until their end or until the batch is full; returns how many it consumed.
+    pub(super) fn feed(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
+        let mut used = 0;
+        while used < bytes.len() && !batch.is_full {
+            used += self.advance(&bytes[used..], batch)?;
+        }
+        Ok(used)
+    }
+
+    fn advance(&mut self, bytes: &[u8], batch: &mut Batch) -> Result<usize, Malformed> {
+        let is_at_start = self.state == WrapperState::Before && self.wrapper.is_at_start();
+        match self.state {
+            WrapperState::Bare => self.answer.advance(bytes, batch),
+            WrapperState::Within => {
+                let step = self.answer.advance(bytes, batch)?;
+                if matches!(self.answer.state, ScanState::End) {
+                    self.wrapper.go_on(self.answer.offset, ScanState::Comma);
+                    self.state = WrapperState::After;
+                }
+                Ok(step)
+            }
+            WrapperState::Before if is_at_start && is_white(bytes[0]) => {
+                self.wrapper.advance(&bytes[..1], &mut self.beside)
+            }
+            // No object begins here, nor a mark before one.
+            WrapperState::Before if is_at_start && !matches!(bytes[0], b'{' | 0xef | 0xbb | 0xbf) => {
+                self.answer.go_on(self.wrapper.offset, ScanState::Start);
+                self.state = WrapperState::Bare;
+                Ok(0)
+            }
+            WrapperState::Before | WrapperState::After => {
+                let step = self.wrapper.advance(bytes, &mut self.beside)?;
+                let is_answer = self.state == WrapperState::Before
+                    && matches!(self.wrapper.state, ScanState::Value)
+                    && self.names.iter().any(|name| name.as_bytes() == self.beside.arriving_key());
+                if is_answer {
+                    self.answer.go_on(self.wrapper.offset, ScanState::Start);
+                    self.state = WrapperState::Within;
+                }
+                if !self.beside.is_empty() {
+                    self.beside.clear();
+                }
+                Ok(step)
+            }
+        }
+    }
+
+    /// Ends the body.
+    pub(super) fn finish(&mut self, batch: &mut Batch) -> Result<(), Malformed> {
+        match self.state {
+            WrapperState::Bare | WrapperState::Within => self.answer.finish(batch),
+            WrapperState::After => self.wrapper.finish(&mut self.beside),
+            WrapperState::Before => {
+                self.wrapper.finish(&mut self.beside)?;
+                let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
+                let reason = format!("expected an object with {}, which `unwrap` names", names.join(" or "));
+                Err(Malformed { offset: 0, reason })
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::batch::{Batch, Bounds};
-    use super::{Malformed, Scanner, Shape};
+    use super::{Malformed, Shape, Unwrapping};
 
     /// The keys and values of a body that arrives in chunks of a size.
     fn cut(shape: Shape, body: &[u8], portion: usize) -> Result<Vec<(String, String)>, Malformed> {
         let mut batch = Batch::new(Bounds { batch_bytes: usize::MAX, batch_pieces: usize::MAX, ..Bounds::ANSWER });
-        let mut scanner = Scanner::new(shape);
+        let mut scanner = Unwrapping::new(&[], shape);
         for bytes in body.chunks(portion) {
             assert_eq!(scanner.feed(bytes, &mut batch), Ok(bytes.len()));
         }
@@ -372,7 +426,7 @@ mod tests {
 
     fn fault(shape: Shape, body: &str) -> (u64, String) {
         let mut batch = Batch::new(Bounds::ANSWER);
-        let mut scanner = Scanner::new(shape);
+        let mut scanner = Unwrapping::new(&[], shape);
         let fed = scanner.feed(body.as_bytes(), &mut batch);
         let Malformed { offset, reason } = fed.and_then(|_| scanner.finish(&mut batch)).unwrap_err();
         (offset, reason)
@@ -410,7 +464,7 @@ mod tests {
     #[test]
     fn endless_input_is_bounded() {
         let after = |begin: &str, more: u8| {
-            let (mut scanner, mut batch) = (Scanner::new(Shape::Fields), Batch::new(Bounds::ANSWER));
+            let (mut scanner, mut batch) = (Unwrapping::new(&[], Shape::Fields), Batch::new(Bounds::ANSWER));
             let more = vec![more; 1 << 20];
             let portions = std::iter::once(begin.as_bytes()).chain(std::iter::repeat_n(&more[..], 260));
             let mut fed = 0;
@@ -463,5 +517,43 @@ mod tests {
         assert_eq!(fault(Shape::Elements, "[1,]"), (3, "expected a value, found `]`".to_owned()));
         assert_eq!(fault(Shape::Record, "[{}]"), (0, "expected an object, found `[`".to_owned()));
         assert_eq!(fault(Shape::Anything, "<"), (0, "expected a JSON value, found `<`".to_owned()));
+    }
+
+    fn unwrapped(shape: Shape, body: &str, portion: usize) -> Result<Vec<(String, String, u64)>, Malformed> {
+        let mut batch = Batch::new(Bounds::ANSWER);
+        let mut unwrapping = Unwrapping::new(&["data".to_owned(), "tickers".to_owned()], shape);
+        for bytes in body.as_bytes().chunks(portion) {
+            unwrapping.feed(bytes, &mut batch)?;
+        }
+        unwrapping.finish(&mut batch)?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(batch.pieces().iter().map(|piece| (text(piece.key), text(piece.value), piece.offset)).collect())
+    }
+
+    #[test]
+    fn the_answer_is_found_in_chunks_of_any_size() {
+        let piece = |key: &str, value: &str, offset| (key.to_owned(), value.to_owned(), offset);
+        for (shape, body, expected) in [
+            (Shape::Fields, r#"{"ok": true, "data": {"A": [1]}, "n": {"B": 2}}"#, vec![piece("A", "[1]", 27)]),
+            (Shape::Fields, "\u{feff} {\"data\":{}}", vec![]),
+            (Shape::Elements, r#"{"tickers": ["A" , "B"] }"#, vec![piece("", "\"A\"", 13), piece("", "\"B\"", 19)]),
+            (Shape::Elements, " [1]", vec![piece("", "1", 2)]),
+            (Shape::Record, r#"{"data":{"a":1},"data":3}"#, vec![piece("", r#"{"a":1}"#, 8)]),
+            (Shape::Anything, r#"{"x":"data","data":12}"#, vec![piece("", "12", 19)]),
+            (Shape::Elements, r#"{"data":null}"#, vec![]),
+        ] {
+            for portion in 1..=body.len() {
+                assert_eq!(unwrapped(shape, body, portion).as_ref(), Ok(&expected), "{body} by {portion}");
+            }
+        }
+        for (body, offset, reason) in [
+            ("{}", 0, "expected an object with `data` or `tickers`, which `unwrap` names"),
+            (r#"{"data":{"A":1}"#, 15, "expected `,` or `}`, found the end of the body"),
+            (r#"{"data":[1]}"#, 8, "expected an object whose keys are tickers, found `[`"),
+            (r#"{"data":{"A":1}} x"#, 17, "expected the end of the body, found `x`"),
+        ] {
+            let reason = reason.to_owned();
+            assert_eq!(unwrapped(Shape::Fields, body, body.len()), Err(Malformed { offset, reason }), "{body}");
+        }
     }
 }

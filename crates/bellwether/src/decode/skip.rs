@@ -95,25 +95,6 @@ enum Text {
     Escaped,
 }
 
-/// The meaning of a byte outside strings.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    Nothing,
-    Quote,
-    Open,
-    Close,
-}
-
-const MARKS: [Mark; 256] = {
-    let mut marks = [Mark::Nothing; 256];
-    marks[b'"' as usize] = Mark::Quote;
-    marks[b'[' as usize] = Mark::Open;
-    marks[b'{' as usize] = Mark::Open;
-    marks[b']' as usize] = Mark::Close;
-    marks[b'}' as usize] = Mark::Close;
-    marks
-};
-
 impl Skip {
     /// Starts the search at the first byte of a value; `None` if no value starts with it.
     pub(super) fn begin(first: u8) -> Option<Self> {
@@ -209,7 +190,7 @@ impl Enclosed {
         while brackets != 0 {
             let bracket = lowest(brackets);
             brackets ^= bracket;
-            if self.is_even_after(if opens & bracket == 0 { Mark::Close } else { Mark::Open }) {
+            if self.is_even_after(if opens & bracket == 0 { b'}' } else { b'{' }) {
                 return Some(bracket.trailing_zeros() as usize + 1);
             }
         }
@@ -221,9 +202,9 @@ impl Enclosed {
         loop {
             match self.text {
                 Text::Outside => {
-                    let marked = bytes[at..].iter().position(|&byte| MARKS[usize::from(byte)] != Mark::Nothing)?;
-                    at += marked + 1;
-                    if self.is_even_after(MARKS[usize::from(bytes[at - 1])]) {
+                    let is_mark = |byte: &u8| matches!(byte, b'"' | b'[' | b']' | b'{' | b'}');
+                    at += bytes[at..].iter().position(is_mark)? + 1;
+                    if self.is_even_after(bytes[at - 1]) {
                         return Some(at);
                     }
                 }
@@ -243,20 +224,17 @@ impl Enclosed {
         }
     }
 
-    fn is_even_after(&mut self, mark: Mark) -> bool {
+    /// Passes a quote or a bracket outside of strings; returns whether it ends the value.
+    fn is_even_after(&mut self, mark: u8) -> bool {
         match mark {
-            Mark::Nothing => {}
-            Mark::Quote => self.text = Text::Within,
-            Mark::Open => {
+            b'"' => self.text = Text::Within,
+            b'[' | b'{' => {
                 self.depth += 1;
                 self.deepest = self.deepest.max(self.depth);
             }
-            Mark::Close => {
-                self.depth -= 1;
-                return self.depth == 0;
-            }
+            _ => self.depth -= 1,
         }
-        false
+        matches!(mark, b']' | b'}') && self.depth == 0
     }
 }
 

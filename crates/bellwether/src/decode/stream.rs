@@ -3,8 +3,7 @@
 use std::io::{self, BufRead, ErrorKind};
 
 use super::batch::{Batch, Bounds, Piece};
-use super::scan::{Malformed, Shape};
-use super::unwrap::Unwrapping;
+use super::scan::{Malformed, Shape, Unwrapping};
 
 /// Why decoding an answer failed.
 #[derive(Debug)]
@@ -30,32 +29,27 @@ pub(super) struct BodyBatches<R> {
     body: R,
     cutter: Unwrapping,
     batch: Batch,
-    state: StreamState,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum StreamState {
-    /// No batch returned yet.
-    Fresh,
-    Going,
-    Ended,
+    /// Whether no batch was returned yet.
+    is_fresh: bool,
+    has_ended: bool,
 }
 
 impl<R: BufRead> BodyBatches<R> {
     /// The batches of a body, whose answer may be in one of these members of an object that wraps it.
     pub(super) fn new(body: R, shape: Shape, wrappers: &[String], bounds: Bounds) -> Self {
-        Self { body, cutter: Unwrapping::new(wrappers, shape), batch: Batch::new(bounds), state: StreamState::Fresh }
+        let (cutter, batch) = (Unwrapping::new(wrappers, shape), Batch::new(bounds));
+        Self { body, cutter, batch, is_fresh: true, has_ended: false }
     }
 
     /// The next batch. A body without pieces is one empty batch, so that an empty answer is delivered.
     ///
     /// `aim` returns the bytes of a full batch, within the bounds, and is called again whenever more of the body arrives.
     pub(super) fn next<E>(&mut self, aim: impl Fn() -> usize) -> Result<Option<&Batch>, DecodeFault<E>> {
-        if self.state == StreamState::Ended {
+        if self.has_ended {
             return Ok(None);
         }
         self.batch.clear();
-        while !self.batch.is_full() {
+        while !self.batch.is_full {
             // Scanned in place; only pieces are copied.
             let ahead = match self.body.fill_buf() {
                 Ok(ahead) => ahead,
@@ -64,15 +58,15 @@ impl<R: BufRead> BodyBatches<R> {
             };
             if ahead.is_empty() {
                 self.cutter.finish(&mut self.batch)?;
-                let is_news = self.state == StreamState::Fresh || !self.batch.is_empty();
-                self.state = StreamState::Ended;
+                self.has_ended = true;
+                let is_news = self.is_fresh || !self.batch.is_empty();
                 return Ok(is_news.then_some(&self.batch));
             }
             self.batch.aim_at(aim());
             let used = self.cutter.feed(ahead, &mut self.batch)?;
             self.body.consume(used);
         }
-        self.state = StreamState::Going;
+        self.is_fresh = false;
         Ok(Some(&self.batch))
     }
 }

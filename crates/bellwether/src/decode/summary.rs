@@ -38,7 +38,12 @@ const OLDER: [&str; 12] = [
 /// Decodes a body with one summary.
 pub(super) fn decode(answer: &Answer<'_>, pieces: &[Piece<'_>]) -> Decoded {
     Notes::decode_records(answer, pieces, |notes, text| {
-        Ok(Series { key: answer.asked_key(), rows: read(answer, notes, text)? })
+        // Both shapes have the ticker and the name of the company.
+        let is_older = record::is_of_older_form(text, &NEWER[2..], &OLDER[2..])?;
+        let read = if is_older { read_older } else { read_newer };
+        let summary = read(answer, notes, text)?;
+        notes.found.records += 1;
+        Ok(Series { key: answer.asked_key(), rows: row(summary) })
     })
 }
 
@@ -55,17 +60,8 @@ struct SummaryArticle {
 /// A decoded summary, with the fields to keep.
 struct DecodedSummary<'p> {
     debtor: Cow<'p, str>,
-    articles: [SummaryArticle; 3],
+    articles: Vec<SummaryArticle>,
     extra: Vec<(Cow<'p, str>, String)>,
-}
-
-fn read(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &str) -> Result<RecordBatch, String> {
-    // Both shapes have the ticker and the name of the company.
-    let is_older = record::is_of_older_form(text, &NEWER[2..], &OLDER[2..])?;
-    let summary = if is_older { read_older(answer, notes, text)? } else { read_newer(answer, notes, text)? };
-    notes.found.records += 1;
-    let extra = record::as_object(summary.extra.iter().map(|(name, json)| (&**name, json.as_str())));
-    Ok(row(&summary.debtor, summary.articles, extra))
 }
 
 fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> Result<DecodedSummary<'p>, String> {
@@ -82,7 +78,7 @@ fn read_newer<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> 
         notes.unknown(&format!("/{name}"), unknown);
         extra.extend(answer.rules.extra(unknown).map(|below| (Cow::from(*name), below)));
     }
-    Ok(DecodedSummary { debtor, articles: [low.0, high.0, avg.0], extra })
+    Ok(DecodedSummary { debtor, articles: vec![low.0, high.0, avg.0], extra })
 }
 
 /// The article of a reference, and the unknown fields of the reference.
@@ -114,8 +110,8 @@ fn read_older<'p>(answer: &Answer<'_>, notes: &mut Notes<'_>, text: &'p str) -> 
             summary: Some(summary.string()?.into_owned()),
         })
     };
-    let [a, b, c, d, e, f, g, h, i] = of_articles;
-    let articles = [article([a, b, c])?, article([d, e, f])?, article([g, h, i])?];
+    let (of_articles, _) = of_articles.as_chunks::<3>();
+    let articles = of_articles.iter().map(|fields| article(*fields)).collect::<Result<_, _>>()?;
     notes.unknown("", &unknown);
     let mut extra = extra_of(answer, unknown);
     extra.insert(0, (Cow::from("crawl_date"), crawl_date.json()?.to_owned()));
@@ -127,7 +123,8 @@ fn extra_of<'p>(answer: &Answer<'_>, unknown: Fields<'p>) -> Vec<(Cow<'p, str>, 
     unknown.into_iter().map(|(name, json)| (name, json.to_owned())).collect()
 }
 
-fn row(debtor: &str, articles: [SummaryArticle; 3], extra: Option<String>) -> RecordBatch {
+fn row(DecodedSummary { debtor, articles, extra }: DecodedSummary<'_>) -> RecordBatch {
+    let extra = record::as_object(extra.iter().map(|(name, json)| (&**name, json.as_str())));
     let mut columns: Vec<ArrayRef> = vec![Arc::new(StringArray::from_iter_values([debtor]))];
     for SummaryArticle { date, score, link, summary } in articles {
         columns.push(Arc::new(TimestampMicrosecondArray::from(vec![date])));

@@ -42,15 +42,15 @@ impl Template {
     /// `separator` bytes separate the two.
     pub(super) fn learn(text: &str, separator: usize, entry: Entry) -> Option<Self> {
         let mut cursor = Cursor::new(text);
-        cursor.go_to(separator);
+        cursor.at = separator;
         let day = enter_field(&mut cursor, b"{", b"\"date\"", b"\"")?;
         let month = Month::parse(*text.as_bytes()[day..].first_chunk()?).filter(Month::is_within_range)?;
         let midnight = month.midnight(*text.as_bytes()[day + Month::LENGTH..].first_chunk()?)?;
-        cursor.go_to(day + DAY);
-        cursor.go_on(memchr::memchr(b'"', cursor.rest())? + 1);
+        cursor.at = day + DAY;
+        cursor.at += memchr::memchr(b'"', cursor.rest())? + 1;
         let signal = enter_field(&mut cursor, b",", b"\"signal\"", b"\"")?;
         let signal_end = signal + entry.signal.as_str().len();
-        cursor.go_to(signal_end + 1);
+        cursor.at = signal_end + 1;
         let confidence = enter_field(&mut cursor, b",", b"\"confidence\"", b"")?;
         let (_, length) = number::read_first(cursor.rest())?;
         let literal = |from: usize, to: usize| Literal::new(text.as_bytes().get(from..to)?);
@@ -77,8 +77,8 @@ impl Template {
         let confidence = self.before_confidence.end(text, signal + length)?;
         let (value, length) = number::read_first(text.get(confidence..)?)?;
         let end = self.end.end(text, confidence + length)?;
-        let start = cursor.at() + self.separator;
-        cursor.go_on(end);
+        let start = cursor.at + self.separator;
+        cursor.at += end;
         let date = Date { micros: midnight + self.since_midnight, offset_minutes: self.offset_minutes };
         Some((Entry { date, signal: is, confidence: value }, start))
     }
@@ -104,7 +104,7 @@ fn enter_field(cursor: &mut Cursor<'_>, before: &[u8], name: &[u8], quote: &[u8]
     cursor.skip_white();
     let comes = cursor.eat(b":");
     cursor.skip_white();
-    (comes && cursor.eat(quote)).then(|| cursor.at())
+    (comes && cursor.eat(quote)).then(|| cursor.at)
 }
 
 /// The length of a calendar date.
@@ -172,7 +172,7 @@ mod tests {
         let text = format!("{next}{}", " ".repeat(super::LONGEST));
         let mut cursor = Cursor::new(&text);
         let read = form.read(&mut cursor);
-        assert_eq!(cursor.at(), if read.is_some() { next.len() } else { 0 }, "{next}");
+        assert_eq!(cursor.at, if read.is_some() { next.len() } else { 0 }, "{next}");
         read
     }
 

@@ -22,22 +22,15 @@ pub(super) fn beginning(text: &str, bytes: usize) -> String {
     format!("{}…", &text[..text.floor_char_boundary(bytes)])
 }
 
-/// The text to keep of a rejected record.
+/// The text to keep of a rejected record; bytes that are not UTF-8 are replaced.
 pub(super) fn raw(text: &[u8]) -> String {
-    beginning_of_bytes(text, RAW)
-}
-
-/// The same of bytes that may not be UTF-8; invalid ones are replaced.
-fn beginning_of_bytes(text: &[u8], bytes: usize) -> String {
     // A character has at most four bytes, so a whole one follows the cut if any text does.
-    const CHARACTER: usize = 4;
-    let kept = &text[..text.len().min(bytes.saturating_add(CHARACTER))];
-    beginning(&String::from_utf8_lossy(kept), bytes)
+    beginning(&String::from_utf8_lossy(&text[..text.len().min(RAW + 4)]), RAW)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{beginning, beginning_of_bytes, excerpt};
+    use super::{RAW, beginning, excerpt, raw};
 
     #[test]
     fn a_long_text_is_truncated_between_characters() {
@@ -50,10 +43,10 @@ mod tests {
 
     #[test]
     fn invalid_utf_8_is_shown_lossily() {
-        assert_eq!(beginning_of_bytes(b"a\xffb", 64), "a\u{fffd}b");
+        assert_eq!(raw(b"a\xffb"), "a\u{fffd}b");
         for length in 0..40 {
-            let text = "a€😀ö".repeat(8);
-            assert_eq!(beginning_of_bytes(text.as_bytes(), length), beginning(&text, length), "{length}");
+            let text = "x".repeat(RAW - length) + &"a€😀ö".repeat(8);
+            assert!(raw(text.as_bytes()) == beginning(&text, RAW), "{length}");
         }
     }
 }

@@ -43,17 +43,33 @@ pub(crate) fn folder(path: &Path) -> Result<()> {
 
 /// Opens or creates a file of ours to append to it.
 pub fn append(path: &Path) -> Result<File> {
-    own(path, OpenOptions::new().append(true).create(true), Use::Write)
+    open_to_write(path, OpenOptions::new().append(true).create(true))
 }
 
 /// Opens or creates a file of ours to read and rewrite it.
 pub(crate) fn rewrite(path: &Path) -> Result<File> {
-    own(path, OpenOptions::new().read(true).write(true).create(true).truncate(false), Use::Write)
+    open_to_write(path, OpenOptions::new().read(true).write(true).create(true).truncate(false))
+}
+
+fn open_to_write(path: &Path, options: &mut OpenOptions) -> Result<File> {
+    let opened = open_with(path, options).and_then(|file| match file.metadata()?.nlink() {
+        0 | 1 => Ok(file),
+        // Writing to one name of a file changes it under its other names, which may be in somebody else's folder.
+        _ => Err(io::Error::other("it has another hard link")),
+    });
+    opened.map_err(|source| if path.is_symlink() { FileError::linked(path) } else { FileError::write(path)(source) })
 }
 
 /// Opens a file of ours to read it.
 pub fn open(path: &Path) -> Result<File> {
-    own(path, OpenOptions::new().read(true), Use::Read)
+    let opened = open_with(path, OpenOptions::new().read(true));
+    opened.map_err(|source| if path.is_symlink() { FileError::linked(path) } else { FileError::read(path)(source) })
+}
+
+fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    // Non-blocking, or a pipe would block until its other end is opened.
+    let file = options.custom_flags(NOFOLLOW | OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 /// The bytes of a file of ours.
@@ -70,33 +86,4 @@ pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
     }
     let (mut source, mut copy) = (open(from)?, file::create(to)?);
     io::copy(&mut source, &mut copy).map(drop).map_err(FileError::write(to))
-}
-
-/// What a file is opened for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
-    Read,
-    Write,
-}
-
-fn own(path: &Path, options: &mut OpenOptions, purpose: Use) -> Result<File> {
-    open_with(path, options, purpose).map_err(|source| match purpose {
-        _ if path.is_symlink() => FileError::linked(path),
-        Use::Read => FileError::read(path)(source),
-        Use::Write => FileError::write(path)(source),
-    })
-}
-
-fn open_with(path: &Path, options: &mut OpenOptions, purpose: Use) -> io::Result<File> {
-    // Non-blocking, or a pipe would block until its other end is opened.
-    let file = options.custom_flags(NOFOLLOW | OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    let found = file.metadata()?;
-    if !found.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    // Writing to one name of a file changes it under its other names, which may be in somebody else's folder.
-    if purpose == Use::Write && found.nlink() > 1 {
-        return Err(io::Error::other("it has another hard link"));
-    }
-    Ok(file)
 }

@@ -21,32 +21,12 @@ use crate::time::{as_record, to_record};
 /// The folder of locks in an archive.
 pub(crate) const FOLDER: &str = ".locks";
 
-/// The most bytes read of a record, which is one line with a path.
-const MAX_BYTES: u64 = 64 << 10;
-
-/// How often a lock is tried before it counts as held, and how long to wait in between.
-const ATTEMPTS: u32 = 3;
-const GLANCE: Duration = Duration::from_millis(5);
-
-/// The right to run a definition on an archive, while the value lives.
+/// The right to run a definition on an archive, while the value lives. The file is unlocked, not only closed: a child process
+/// that another thread is starting has a copy of it until it runs its program.
 #[derive(Debug)]
-pub struct Lock {
-    _file: Locked,
-}
+pub struct Lock(File);
 
-/// A file that is locked while the value lives. It is unlocked, not only closed: a child process that another thread
-/// is starting has a copy of the file until it runs its program.
-#[derive(Debug)]
-pub(crate) struct Locked(File);
-
-impl Locked {
-    /// The right that a locked file is.
-    pub(crate) fn new(file: File) -> Self {
-        Self(file)
-    }
-}
-
-impl Drop for Locked {
+impl Drop for Lock {
     fn drop(&mut self) {
         // Closing it unlocks it as well, if not at once.
         let _ = self.0.unlock();
@@ -78,6 +58,11 @@ pub enum Attempt {
 }
 
 impl Lock {
+    /// The right that a locked file is.
+    pub(crate) fn new(file: File) -> Self {
+        Self(file)
+    }
+
     /// Takes the lock of a definition on an archive if it is free. The archive's folder is created if needed.
     pub fn try_take(archive: &Path, definition: &str, holder: &Holder) -> Result<Attempt> {
         file::create_folders(archive)?;
@@ -90,7 +75,7 @@ impl Lock {
             match file.try_lock() {
                 Ok(()) => break,
                 // It may be a reader that only looks who holds it.
-                Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => thread::sleep(GLANCE),
+                Err(TryLockError::WouldBlock) if attempt < 3 => thread::sleep(Duration::from_millis(5)),
                 Err(TryLockError::WouldBlock) => return Ok(Attempt::Held(read_holder(&file))),
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
@@ -101,7 +86,7 @@ impl Lock {
             Err(error) if !matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
                 Err(failed(error))
             }
-            _ => Ok(Attempt::Taken(Self { _file: Locked::new(file) })),
+            _ => Ok(Attempt::Taken(Self(file))),
         }
     }
 }
@@ -139,7 +124,8 @@ fn write(mut file: &File, text: &[u8]) -> io::Result<()> {
 
 fn read_holder(file: &File) -> Option<Holder> {
     let mut text = Vec::new();
-    file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
+    // It is one line with a path.
+    file.take(64 << 10).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 

@@ -52,12 +52,8 @@ pub(crate) const FORGOTTEN_FOLDER: &str = concat!("forgotten=", unique!());
 /// The folder of a pack that is being written.
 pub(crate) const PACKING: &str = concat!(".packing-", unique!(), "-@@@@@@@@");
 
-/// The folders of a run, a pack and a merge that are being removed.
-pub(crate) const REMOVING: [&str; 3] = [
-    concat!(".removing-run=", unique!()),
-    concat!(".removing-pack=", unique!()),
-    concat!(".removing-merge=", unique!()),
-];
+/// The folder of a run, a pack or a merge that is being removed.
+pub(crate) const REMOVING: &str = concat!(".removing-*=", unique!());
 
 /// The files with the answers of an unfinished run.
 pub(crate) const ANSWERS: &str = "%.answers";

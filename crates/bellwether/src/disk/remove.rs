@@ -185,10 +185,7 @@ impl<'a, T: 'static> Entry<'a, T> {
         let depth = form.matches('/').count() + 1;
         let root = path.ancestors().nth(depth).filter(|root| *root != Path::new("")).unwrap_or(Path::new("."));
         let root = openat(CWD, root, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        let mut parent = match root {
-            Err(Errno::NOENT) => return Ok(None),
-            root => root?,
-        };
+        let Some(mut parent) = if_there(root)? else { return Ok(None) };
         for name in names[1..depth].iter().rev() {
             let Some(folder) = open_inside(&parent, name)? else { return Ok(None) };
             parent = folder;
@@ -250,30 +247,27 @@ fn walk(folder: &OwnedFd, known: &Known, datasets: &[&str], on_file: OnFile) -> 
 
 /// Removes an entry of a folder, unless another process was faster.
 fn unlink(folder: &OwnedFd, name: &str, flags: AtFlags) -> io::Result<()> {
-    match unlinkat(folder, name, flags) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(error) => Err(error.into()),
-    }
+    if_there(unlinkat(folder, name, flags)).map(drop)
+}
+
+/// What the system found; `None` if it does not exist.
+fn if_there<T>(found: rustix::io::Result<T>) -> io::Result<Option<T>> {
+    if matches!(found, Err(Errno::NOENT)) { Ok(None) } else { Ok(Some(found?)) }
 }
 
 /// Opens a folder inside another one, refusing links; `None` if it does not exist.
 fn open_inside(folder: &OwnedFd, name: &str) -> io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(folder, name, flags, Mode::empty()) {
-        Ok(folder) => Ok(Some(folder)),
-        Err(Errno::NOENT) => Ok(None),
         Err(Errno::LOOP | Errno::NOTDIR) => Err(not_ours(Path::new(name))),
-        Err(error) => Err(error.into()),
+        opened => if_there(opened),
     }
 }
 
 /// The type of a folder's entry; `None` if it does not exist.
 fn kind_of(folder: &OwnedFd, name: impl rustix::path::Arg) -> io::Result<Option<FileType>> {
-    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
-        Err(Errno::NOENT) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    let found = if_there(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))?;
+    Ok(found.map(|found| FileType::from_raw_mode(found.st_mode)))
 }
 
 /// Whether names, from the last one of a path, have a form.

@@ -1,8 +1,8 @@
 //! Small CSV files that a definition names: the first line names the columns, and each other line is an item.
 //!
-//! They are read whole, up to a size, and an error has the number of its line. Fields may be quoted, but have no commas.
+//! They are read whole, up to a size, and an error, which is a sentence, has the number of its line. Fields may be quoted, but
+//! have no commas.
 
-use std::fmt::Display;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -10,76 +10,60 @@ use chrono::NaiveDate;
 
 use crate::disk::file;
 
-/// Why a file cannot be used, in words.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct CsvError(String);
+/// An item: the number of its line, from 1, and its fields.
+pub(crate) type Item<'a, const N: usize> = (usize, [&'a str; N]);
 
-impl CsvError {
-    /// A line that is no item; lines count from 1.
-    pub(crate) fn line(line: usize, what: impl Display) -> Self {
-        Self(format!("line {line}: {what}"))
-    }
-
-    /// No line after the first.
-    pub(crate) fn empty(items: &str) -> Self {
-        Self(format!("it lists no {items}"))
-    }
-}
-
-impl From<io::Error> for CsvError {
-    fn from(error: io::Error) -> Self {
-        Self(format!("cannot read it: {error}"))
-    }
-}
-
-/// The items of a file, each with the number of its line and its fields.
-pub(crate) struct Items<'a, const N: usize> {
-    /// The names of all columns.
-    names: Vec<&'a str>,
-    pub(crate) items: Vec<(usize, [&'a str; N])>,
-}
-
-/// The text of a file of at most so many bytes.
-pub(crate) fn read(path: &Path, most: u64) -> Result<String, CsvError> {
+/// The text of a file of at most 16 MB: hundreds of thousands of lines.
+pub(crate) fn read(path: &Path) -> Result<String, String> {
+    const MAX_BYTES: u64 = 16 << 20;
     let mut bytes = Vec::new();
-    file::open_regular(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        return Err(CsvError(format!("it has more than {} MB", most >> 20)));
+    let read = file::open_regular(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    if read.as_ref().is_ok_and(|bytes| *bytes as u64 > MAX_BYTES) {
+        return Err(format!("it has more than {} MB", MAX_BYTES >> 20));
     }
-    Ok(io::read_to_string(&bytes[..])?)
+    read.and_then(|_| io::read_to_string(&bytes[..])).map_err(|error| format!("cannot read it: {error}"))
 }
 
-impl<'a, const N: usize> Items<'a, N> {
-    /// The items of a text with these columns, in any order; others are passed over.
-    pub(crate) fn of(text: &'a str, columns: &'static [&'static str; N]) -> Result<Self, CsvError> {
-        let mut lines = text.trim_start_matches('\u{feff}').lines().zip(1..);
-        let names: Vec<&str> = lines.next().map(|(line, _)| fields(line).collect()).unwrap_or_default();
-        let mut indices = [0; N];
-        for (index, column) in indices.iter_mut().zip(columns) {
-            let found = names.iter().position(|other| other == column);
-            let missing = || format!("it has no column `{column}`: the first line names {}", in_words(columns));
-            *index = found.ok_or_else(|| CsvError(missing()))?;
-        }
-        let mut items = Vec::new();
-        for (text, line) in lines.filter(|(text, _)| !text.trim().is_empty()) {
-            let fields: Vec<&str> = fields(text).collect();
-            if fields.len() > names.len() {
-                let what = format!("it has {} fields, and the first line has {}", fields.len(), names.len());
-                return Err(CsvError::line(line, what));
-            }
-            items.push((line, indices.map(|index| fields.get(index).copied().unwrap_or_default())));
-        }
-        Ok(Self { names, items })
+/// The items of a text with these columns, in any order; others are passed over.
+pub(crate) fn items<'a, const N: usize>(
+    text: &'a str,
+    name: &str,
+    columns: [&str; N],
+) -> Result<Vec<Item<'a, N>>, String> {
+    let names = header(text);
+    let mut indices = [0; N];
+    for (index, column) in indices.iter_mut().zip(columns) {
+        let missing = || format!("it has no column `{column}`: the first line names {}", in_words(&columns));
+        *index = names.iter().position(|other| *other == column).ok_or_else(missing)?;
     }
+    let mut items = Vec::new();
+    for (text, line) in text.lines().zip(1..).skip(1).filter(|(text, _)| !text.trim().is_empty()) {
+        let fields: Vec<&str> = fields(text).collect();
+        if fields.len() > names.len() {
+            let what = format!("it has {} fields, and the first line has {}", fields.len(), names.len());
+            return Err(at(line)(what));
+        }
+        items.push((line, indices.map(|index| fields.get(index).copied().unwrap_or_default())));
+    }
+    if items.is_empty() { Err(format!("it lists no {name}")) } else { Ok(items) }
+}
 
-    /// Refuses other columns.
-    pub(crate) fn only(self, columns: &'static [&'static str; N]) -> Result<Self, CsvError> {
-        match self.names.iter().find(|name| !columns.contains(name)) {
-            Some(column) => Err(CsvError(format!("it has a column `{column}`: the columns are {}", in_words(columns)))),
-            None => Ok(self),
-        }
+/// Refuses other columns than these.
+pub(crate) fn refuse_others(text: &str, columns: &[&str]) -> Result<(), String> {
+    match header(text).iter().find(|name| !columns.contains(name)) {
+        Some(column) => Err(format!("it has a column `{column}`: the columns are {}", in_words(columns))),
+        None => Ok(()),
     }
+}
+
+/// What is wrong with a line.
+pub(crate) fn at(line: usize) -> impl Fn(String) -> String {
+    move |what| format!("line {line}: {what}")
+}
+
+/// The names of the columns.
+fn header(text: &str) -> Vec<&str> {
+    text.trim_start_matches('\u{feff}').lines().next().map(|line| fields(line).collect()).unwrap_or_default()
 }
 
 /// The fields of a line, without quotes.

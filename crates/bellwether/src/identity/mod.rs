@@ -7,27 +7,25 @@
 //! A name of the file, be it of a ticker or an id, means what the file says and nothing else: a ticker of the file has no id
 //! on other days, and neither has a ticker that is only named like an id. Any other ticker is its own id.
 
-mod file;
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
 use std::path::Path;
 use std::sync::Arc;
 
 use chrono::NaiveDate;
 
-use crate::disk::digest;
-use crate::disk::small_csv::CsvError;
+use crate::disk::{digest, small_csv};
 use crate::interface::Ticker;
 
 /// Days since 1970.
 type Day = i32;
 
 /// Which tickers are the same security over time; none is another if no file says so.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Identity(Option<Arc<Names>>);
 
 /// The names of a file.
+#[derive(Debug)]
 struct Names {
     /// By ticker, in the order of their days.
     tickers: BTreeMap<Ticker, Vec<IdSpan>>,
@@ -59,13 +57,10 @@ impl IdSpan {
 }
 
 impl Identity {
-    /// The names that a CSV file lists.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read, a line gives no ticker an id, or two contradict each other.
-    pub fn read(path: &Path) -> Result<Self, CsvError> {
-        file::read(path).map(Self::of)
+    /// The names that a CSV file lists; a sentence if it cannot be read, a line gives no ticker an id, or two contradict each
+    /// other.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        parse(&small_csv::read(path)?).map(Self::of)
     }
 
     /// The names of a list without contradictions.
@@ -156,11 +151,71 @@ fn on(named: &[IdSpan], day: Day) -> Option<&IdSpan> {
     named[..after].last().filter(|one| day <= one.last())
 }
 
-/// By its digest: there may be thousands of names.
-impl fmt::Debug for Identity {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Identity").field(&self.digest()).finish()
+/// The names of a text: a line per ticker and id, with the first and the last date on which the ticker has it.
+fn parse(text: &str) -> Result<Vec<IdSpan>, String> {
+    const COLUMNS: [&str; 4] = ["ticker", "from", "to", "id"];
+    let items = small_csv::items(text, "tickers", COLUMNS)?;
+    small_csv::refuse_others(text, &COLUMNS)?;
+    let mut named: Vec<(usize, IdSpan)> = Vec::new();
+    for (line, fields) in items {
+        named.push((line, span(fields).map_err(small_csv::at(line))?));
     }
+    let of_ticker = overlap(
+        &named,
+        |one| one.ticker.clone(),
+        |one, other, days| format!("`{}` has the ids `{}` and `{}` {days}", one.ticker, other.id, one.id),
+    );
+    let of_id = overlap(
+        &named,
+        |one| Arc::clone(&one.id),
+        |one, other, days| format!("`{}` and `{}` have the id `{}` {days}", other.ticker, one.ticker, one.id),
+    );
+    // A ticker that has an id twice has two ids.
+    match of_ticker.or(of_id) {
+        Some((line, what)) => Err(small_csv::at(line)(what)),
+        None => Ok(named.into_iter().map(|(_, one)| one).collect()),
+    }
+}
+
+fn span([ticker, from, to, id]: [&str; 4]) -> Result<IdSpan, String> {
+    /// The longest id, in characters.
+    const LONGEST: usize = 64;
+    let parsed = ticker.parse::<Ticker>();
+    let ticker = parsed.map_err(|_| format!("`{ticker}` is not a ticker: write a symbol such as `XOM` or `BRK.B`"))?;
+    let day = |text: &str| (!text.is_empty()).then(|| small_csv::date(text)).transpose();
+    let (from, to) = (day(from)?, day(to)?);
+    if let (Some(from), Some(to)) = (from, to)
+        && from > to
+    {
+        return Err(format!("{to} is before {from}: write the first date, then the last"));
+    }
+    if id.is_empty() || id.chars().count() > LONGEST || id.contains(char::is_control) {
+        return Err(format!("`{ticker}` has no id: write 1 to {LONGEST} characters"));
+    }
+    Ok(IdSpan { ticker, id: id.into(), from, to })
+}
+
+/// The first line whose days are among those of another one with the same key, and what is wrong with it.
+fn overlap<K: Hash + Eq>(
+    named: &[(usize, IdSpan)],
+    key: impl Fn(&IdSpan) -> K,
+    what: impl Fn(&IdSpan, &IdSpan, &str) -> String,
+) -> Option<(usize, String)> {
+    let mut by_key: HashMap<K, Vec<&(usize, IdSpan)>> = HashMap::new();
+    named.iter().for_each(|one| by_key.entry(key(&one.1)).or_default().push(one));
+    let mut found = Vec::new();
+    for of_key in by_key.values_mut() {
+        of_key.sort_by_key(|(line, one)| (one.first(), *line));
+        for pair in of_key.windows(2).filter(|pair| pair[0].1.last() >= pair[1].1.first()) {
+            let [(before, other), (line, one)] =
+                if pair[0].0 < pair[1].0 { [pair[0], pair[1]] } else { [pair[1], pair[0]] };
+            let day = one.from.max(other.from).or_else(|| [one.to, other.to].into_iter().flatten().min());
+            let days = day.map_or_else(|| "on all days".to_owned(), |day| format!("on {day}"));
+            let remedy = format!("{days}, as line {before} says as well: end one before the other begins");
+            found.push((*line, what(one, other, &remedy)));
+        }
+    }
+    found.into_iter().min()
 }
 
 #[cfg(test)]

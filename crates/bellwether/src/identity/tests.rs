@@ -1,5 +1,4 @@
-use super::Identity;
-use super::file::parse;
+use super::{Identity, parse};
 use crate::interface::Ticker;
 
 fn ticker(name: &str) -> Ticker {

@@ -19,20 +19,20 @@ pub(crate) fn processor_time() -> Option<Duration> {
 
 /// Peak memory in bytes.
 pub(crate) fn peak_memory() -> Option<u64> {
-    let text = fs::read_to_string("/proc/self/status").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let kibibytes: u64 = status("VmHWM:")?.strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
 
 /// Whether this process was started with a signal ignored, as by `nohup`; false if unknown.
 pub fn is_ignored(signal: u32) -> bool {
-    let mask = || {
-        let text = fs::read_to_string("/proc/self/status").ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
-        u64::from_str_radix(line.trim(), 16).ok()
-    };
-    mask().is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+    let mask = status("SigIgn:").and_then(|mask| u64::from_str_radix(&mask, 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+/// What a line of the status of this process says.
+fn status(name: &str) -> Option<String> {
+    let text = fs::read_to_string("/proc/self/status").ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name)).map(|said| said.trim().to_owned())
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -4,18 +4,16 @@
 //! Monday to Friday a trading day, or name a file that lists the sessions. The file says nothing of days before its first
 //! and after its last session: there, trading days are Monday to Friday, and the hours are unknown.
 
-mod file;
 mod nyse;
 
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 
 use crate::definition::{OpeningHours, TimeOfDay, TradeAt};
-use crate::disk::digest;
-use crate::disk::small_csv::CsvError;
+use crate::disk::{digest, small_csv};
 use crate::time::MICROS_PER_DAY;
 
 /// Days since 1970.
@@ -25,10 +23,11 @@ type Day = i32;
 const END: Day = 130 * 365 + 32;
 
 /// The sessions of a market; by default those of the New York Stock Exchange.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Sessions(Arc<Calendar>);
 
 /// The days and hours of a market.
+#[derive(Debug)]
 struct Calendar {
     /// The trading days, in order.
     days: Vec<Day>,
@@ -41,6 +40,7 @@ struct Calendar {
 }
 
 /// What is known of the hours of sessions.
+#[derive(Debug)]
 enum KnownHours {
     /// Nothing.
     Unknown,
@@ -64,8 +64,7 @@ struct Hours {
 #[derive(Clone, Copy, Debug)]
 struct ListedSession {
     date: NaiveDate,
-    open: DateTime<Utc>,
-    close: DateTime<Utc>,
+    hours: Hours,
 }
 
 impl Sessions {
@@ -93,32 +92,23 @@ impl Sessions {
         Self(Arc::new(Calendar { days, hours, ends: None, digest }))
     }
 
-    /// The sessions that a CSV file lists.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read, or a line is no session.
-    pub fn read(path: &Path) -> Result<Self, CsvError> {
-        file::read(path).map(|listed| Self::of_list(&listed))
+    /// The sessions that a CSV file lists; a sentence if it cannot be read, or a line is no session.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        parse(&small_csv::read(path)?).map(|listed| Self::of_list(&listed))
     }
 
     /// The sessions of a list that is in order and not empty.
     fn of_list(listed: &[ListedSession]) -> Self {
-        let bounds = listed.first().zip(listed.last()).map(|(first, last)| (number(first.date), number(last.date)));
-        let (first, last) = bounds.unwrap_or((END, END));
+        let end = listed[listed.len() - 1].date;
+        let (first, last) = (number(listed[0].date), number(end));
         let mut days: Vec<Day> = (0..first.min(END)).filter(|day| is_weekday(*day)).collect();
         days.extend(listed.iter().map(|session| number(session.date)));
         days.extend((last.saturating_add(1)..END).filter(|day| is_weekday(*day)));
-        let hours = |session: &ListedSession| Hours {
-            open: session.open.timestamp_micros(),
-            close: session.close.timestamp_micros(),
-        };
-        let hours: Vec<Hours> = listed.iter().map(hours).collect();
+        let hours: Vec<Hours> = listed.iter().map(|session| session.hours).collect();
         let of_days = days.iter().flat_map(|day| day.to_le_bytes());
         let of_hours = hours.iter().flat_map(|hours| [hours.open, hours.close]).flat_map(i64::to_le_bytes);
         let digest = digest::of(&of_days.chain(last.to_le_bytes()).chain(of_hours).collect::<Vec<u8>>());
-        let ends = listed.last().map(|last| last.date);
-        Self(Arc::new(Calendar { days, hours: KnownHours::Listed(hours), ends, digest }))
+        Self(Arc::new(Calendar { days, hours: KnownHours::Listed(hours), ends: Some(end), digest }))
     }
 
     /// Whether the hours of sessions are known.
@@ -222,11 +212,44 @@ impl PartialEq for Sessions {
     }
 }
 
-/// By its digest: a calendar has thousands of days.
-impl fmt::Debug for Sessions {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Sessions").field(&self.digest()).finish()
+/// The sessions of a text, in order: a line per session, with its date, and when it opens and closes.
+fn parse(text: &str) -> Result<Vec<ListedSession>, String> {
+    let mut sessions: Vec<ListedSession> = Vec::new();
+    for (line, fields) in small_csv::items(text, "sessions", ["date", "open", "close"])? {
+        let session = session(fields).map_err(small_csv::at(line))?;
+        if let Some(last) = sessions.last()
+            && (last.date >= session.date || last.hours.close > session.hours.open)
+        {
+            let what = format!("the session of {} does not come after that of {}", session.date, last.date);
+            return Err(small_csv::at(line)(what));
+        }
+        sessions.push(session);
     }
+    Ok(sessions)
+}
+
+fn session([date, open, close]: [&str; 3]) -> Result<ListedSession, String> {
+    /// How far from its date a session may open or close: time zones, and sessions that begin on the evening before.
+    const FARTHEST: TimeDelta = TimeDelta::hours(48);
+    let date = small_csv::date(date)?;
+    let (open, close) = (instant(open)?, instant(close)?);
+    if open >= close {
+        return Err(format!("the session of {date} closes before it opens"));
+    }
+    let noon = date.and_hms_opt(12, 0, 0).unwrap_or_default().and_utc();
+    if (open - noon).abs() > FARTHEST || (close - noon).abs() > FARTHEST {
+        return Err(format!("the session of {date} opens or closes more than a day away from its date"));
+    }
+    Ok(ListedSession { date, hours: Hours { open: open.timestamp_micros(), close: close.timestamp_micros() } })
+}
+
+/// An instant with its offset.
+fn instant(text: &str) -> Result<DateTime<Utc>, String> {
+    // As pandas has it: `2026-11-20 14:30:00+00:00` is RFC 3339 with a blank, `+0000` is not.
+    let parsed = DateTime::parse_from_rfc3339(&text.replacen(' ', "T", 1))
+        .or_else(|_| DateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S%z"));
+    let refused = |_| format!("`{text}` is not a time with an offset: write `2026-11-20T09:30:00-05:00`");
+    parsed.map(|instant| instant.to_utc()).map_err(refused)
 }
 
 /// How many days after a day, by its weekday from Monday on, is the Monday to Friday that is so many after it.

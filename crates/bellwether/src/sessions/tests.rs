@@ -1,7 +1,6 @@
 use chrono::NaiveDate;
 
-use super::file::parse;
-use super::{Sessions, TradeAt, number};
+use super::{Sessions, TradeAt, number, parse};
 
 fn day(text: &str) -> NaiveDate {
     text.parse().unwrap()

@@ -10,11 +10,12 @@ mod series;
 mod slab;
 mod table;
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayRef, AsArray, DictionaryArray, Float64Array, Int8Array, Int16Array, Int32Array, RecordBatch, StringArray,
-    StringDictionaryBuilder, TimestampMicrosecondArray,
+    ArrayRef, AsArray, DictionaryArray, Float64Array, Int8Array, Int8Builder, Int16Array, Int32Array, RecordBatch,
+    StringArray, StringDictionaryBuilder, TimestampMicrosecondArray,
 };
 use arrow::datatypes::{DataType, Int8Type, Int32Type, TimeUnit};
 
@@ -74,6 +75,14 @@ impl<'a> TypedRows<'a> {
         self.column(name).as_string()
     }
 
+    /// The values of a column of a closed set; none for a spelling that is not known.
+    pub(crate) fn choices<T: FromStr + Copy>(self, name: &str) -> Vec<Option<T>> {
+        let column = self.column(name).as_dictionary::<Int8Type>();
+        let spellings = column.values().as_string::<i32>().iter();
+        let spelled: Vec<Option<T>> = spellings.map(|spelling| spelling?.parse().ok()).collect();
+        column.keys().iter().map(|key| spelled[key? as usize]).collect()
+    }
+
     pub(crate) fn symbols(self, name: &str) -> &'a DictionaryArray<Int32Type> {
         self.column(name).as_dictionary()
     }
@@ -89,7 +98,7 @@ pub(crate) fn choices(codes: Int8Array, spellings: impl IntoIterator<Item = &'st
 /// A column of [`symbol`]s from runs of equal names, each with its length.
 pub(crate) fn symbol_runs<'a>(names: impl Iterator<Item = (&'a str, usize)>) -> ArrayRef {
     let mut column = StringDictionaryBuilder::<Int32Type>::new();
-    for (name, length) in merge_runs(names) {
+    for (name, length) in names {
         column.append_n(name, length).expect("there are fewer names than rows");
     }
     Arc::new(column.finish())
@@ -100,28 +109,14 @@ pub(crate) fn choice_runs(
     spellings: impl IntoIterator<Item = &'static str>,
     runs: impl Iterator<Item = (Option<&'static str>, usize)>,
 ) -> ArrayRef {
-    let spellings = StringArray::from_iter_values(spellings);
-    let runs = merge_runs(runs);
-    let rows = runs.iter().map(|(_, length)| length).sum();
-    let column = StringDictionaryBuilder::<Int8Type>::new_with_dictionary(rows, &spellings);
-    let mut column = column.expect("a closed set has few spellings");
+    let spellings: Vec<&'static str> = spellings.into_iter().collect();
+    let mut codes = Int8Builder::new();
     for (spelling, length) in runs {
-        match spelling {
-            Some(spelling) => _ = column.append_n(spelling, length).expect("the spelling is in the set"),
-            None => column.append_nulls(length),
+        let code = spelling.map(|spelling| spellings.iter().position(|known| *known == spelling));
+        match code {
+            Some(code) => codes.append_value_n(code.expect("the spelling is in the set") as i8, length),
+            None => codes.append_nulls(length),
         }
     }
-    Arc::new(column.finish())
-}
-
-/// Merges adjacent runs with equal values.
-fn merge_runs<T: PartialEq>(runs: impl Iterator<Item = (T, usize)>) -> Vec<(T, usize)> {
-    let mut merged: Vec<(T, usize)> = Vec::new();
-    for (value, length) in runs {
-        match merged.last_mut() {
-            Some((last, known)) if *last == value => *known += length,
-            _ => merged.push((value, length)),
-        }
-    }
-    merged
+    choices(codes.finish(), spellings)
 }

@@ -131,9 +131,8 @@ impl Past {
 
     /// Adds an answer of such an operation.
     pub fn add_input(&mut self, ticker: &Ticker, input: Endpoint, observed_at: i64, sealed_at: i64) {
-        self.expect(ticker, input);
-        let answers = self.inputs.get_mut(ticker).and_then(|inputs| inputs.get_mut(&input));
-        answers.expect("it was just added").push((sealed_at, observed_at));
+        let inputs = self.inputs.entry(ticker.clone()).or_default();
+        inputs.entry(input).or_default().push((sealed_at, observed_at));
     }
 
     /// When the last of the inputs about a ticker was answered, each for the first time in runs that were sealed at an

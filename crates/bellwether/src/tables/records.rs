@@ -36,9 +36,7 @@ impl Reject {
     ///
     /// Never in practice: the columns have one length.
     pub fn batch(rejects: &[Self]) -> Result<RecordBatch, ArrowError> {
-        let text = |field: fn(&Self) -> &str| -> ArrayRef {
-            Arc::new(StringArray::from_iter_values(rejects.iter().map(field)))
-        };
+        let text = |field: fn(&Self) -> &str| texts(rejects, field);
         let tickers: StringArray = rejects.iter().map(|reject| reject.ticker.as_deref()).collect();
         let columns: [(&str, ArrayRef, bool); 5] = [
             ("request", text(|reject| &reject.request), false),
@@ -232,6 +230,11 @@ pub struct RequestRecord {
     pub observed_at: DateTime<Utc>,
 }
 
+/// A column of texts.
+fn texts<T>(records: &[T], field: fn(&T) -> &str) -> ArrayRef {
+    Arc::new(StringArray::from_iter_values(records.iter().map(field)))
+}
+
 /// What a service gave to ask whether an answer is still the same, and what the archive does not have of the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Validator {
@@ -256,9 +259,7 @@ impl RequestRecord {
     ///
     /// Never in practice: the columns have one length.
     pub fn batch(records: &[Self]) -> Result<RecordBatch, ArrowError> {
-        let text = |field: fn(&Self) -> &str| -> ArrayRef {
-            Arc::new(StringArray::from_iter_values(records.iter().map(field)))
-        };
+        let text = |field: fn(&Self) -> &str| texts(records, field);
         let count = |field: fn(&Self) -> u64| -> ArrayRef {
             Arc::new(Int64Array::from_iter_values(records.iter().map(|record| field(record) as i64)))
         };
@@ -266,32 +267,29 @@ impl RequestRecord {
             let texts = records.iter().map(|record| Some(field(record)?.expect("fields are texts and numbers")));
             Arc::new(texts.collect::<StringArray>())
         };
-        let statuses = Int32Array::from_iter_values(records.iter().map(|record| i32::from(record.status)));
-        let attempts = Int32Array::from_iter_values(records.iter().map(|record| record.attempts as i32));
+        let number =
+            |field: fn(&Self) -> i32| -> ArrayRef { Arc::new(Int32Array::from_iter_values(records.iter().map(field))) };
         let seen = records.iter().map(|record| record.observed_at.timestamp_micros());
         let columns: [(&str, ArrayRef, bool); 11] = [
             ("endpoint", text(|record| record.endpoint.as_str()), false),
             ("request", text(|record| &record.request), false),
-            ("status", Arc::new(statuses), false),
-            ("attempts", Arc::new(attempts), false),
+            ("status", number(|record| record.status.into()), false),
+            ("attempts", number(|record| record.attempts as i32), false),
             ("bytes", count(|record| record.bytes), false),
             ("digest", text(|record| &record.digest), false),
             ("rows", count(|record| record.rows), false),
             ("rejects", count(|record| record.rejects), false),
             // A JSON list of [`Drift`]; null without unknown fields.
-            (
-                "unknown_fields",
-                json(|record| {
-                    let fields = &record.unknown_fields;
-                    (!fields.is_empty()).then(|| serde_json::to_string(fields))
-                }),
-                true,
-            ),
+            ("unknown_fields", json(RequestRecord::unknown_fields_as_json), true),
             // A [`Validator`] as JSON; null where the next run asks for the whole answer.
             ("validator", json(|record| record.validator.as_ref().map(serde_json::to_string)), true),
             ("observed_at", Arc::new(TimestampMicrosecondArray::from_iter_values(seen).with_timezone("UTC")), false),
         ];
         RecordBatch::try_from_iter_with_nullable(columns)
+    }
+
+    fn unknown_fields_as_json(&self) -> Option<serde_json::Result<String>> {
+        (!self.unknown_fields.is_empty()).then(|| serde_json::to_string(&self.unknown_fields))
     }
 
     /// The columns of a run's requests.

@@ -104,49 +104,45 @@ impl Layout {
         let of_roles = |roles: &[Role]| -> Vec<&'static str> {
             columns.iter().filter(|(.., role)| roles.contains(role)).map(|(name, ..)| *name).collect()
         };
-        let row: Vec<Field> = columns
-            .iter()
-            .map(|&(name, data_type, is_nullable, _)| Field::new(name, data_type(), is_nullable))
-            .collect();
-        // The values of a withdrawn cell are null.
-        let opened = row
-            .iter()
-            .zip(columns)
-            .map(|(field, (.., role))| field.clone().with_nullable(field.is_nullable() || *role != Role::Identity));
-        let opened: Vec<Field> = opened.collect();
-        let mut keys = vec![Field::new("ticker", symbol(), false)];
+        let fields = |are_open: bool| -> Vec<Field> {
+            // The values of a withdrawn cell are null.
+            let is_open = |role: Role| are_open && role != Role::Identity;
+            let field = |&(name, data_type, is_nullable, role): &Column| {
+                Field::new(name, data_type(), is_nullable || is_open(role))
+            };
+            columns.iter().map(field).collect()
+        };
+        let (row, opened) = (fields(false), fields(true));
+        let field = |name: &str, data_type: DataType| Field::new(name, data_type, false);
+        let schema = |parts: &[&[Field]]| Arc::new(Schema::new(parts.concat()));
+        let mut keys = vec![field("ticker", symbol())];
         if table == Table::Signals {
-            keys.extend(["period", "regime"].map(|name| Field::new(name, choice(), false)));
+            keys.extend(["period", "regime"].map(|name| field(name, choice())));
         }
-        let (source, observed) = (Field::new("source", choice(), false), Field::new("observed_at", instant(), false));
-        let of_known = [source.clone(), Field::new("first_observed_at", instant(), false), observed.clone()];
-        let known = keys.iter().chain(&row).chain(&of_known).cloned();
-        let known = known.chain([Field::new("revisions", DataType::Int32, false)]).collect();
-        let of_change = [source, Field::new("change", choice(), false), observed];
-        let observation: Vec<Field> = keys.iter().chain(&opened).chain(&of_change).cloned().collect();
-        let file = observation.iter().cloned().chain([Field::new("sealed_at", instant(), false)]).collect();
+        let (source, observed) = (field("source", choice()), field("observed_at", instant()));
+        let (first, revisions) = (field("first_observed_at", instant()), field("revisions", DataType::Int32));
+        let of_known = [source.clone(), first, observed.clone(), revisions];
+        let of_change = [source, field("change", choice()), observed];
         // Position in the answer: among articles of one date, the first listed is the latest.
-        let position = columns.iter().any(|(.., role)| *role == Role::Position);
-        let position = position.then(|| Field::new("position", DataType::Int32, false));
-        let is_listed = |(name, _, _, role): &Column| *name != "copy" && *role != Role::Position;
-        let listed = row.iter().zip(columns).filter(|(_, column)| is_listed(column)).map(|(field, _)| field.clone());
-        let mut listed: Vec<Field> = position.into_iter().chain(listed).collect();
+        let has_position = columns.iter().any(|(.., role)| *role == Role::Position);
+        let mut listed = if has_position { vec![field("position", DataType::Int32)] } else { Vec::new() };
+        let is_listed = |(name, .., role): &Column| *name != "copy" && *role != Role::Position;
+        listed.extend(row.iter().zip(columns).filter(|(_, column)| is_listed(column)).map(|(field, _)| field.clone()));
         if table == Table::Articles {
             // The answers of interrupted runs have the score before the link.
             listed.swap(3, 4);
         }
-        let schema = |fields: Vec<Field>| Arc::new(Schema::new(fields));
         Self {
             identity: of_roles(&[Role::Identity]),
             values: of_roles(&[Role::Value, Role::Optional, Role::Position]),
             positional: of_roles(&[Role::Position]),
             optional: of_roles(&[Role::Optional]),
-            listed: schema(listed),
-            row: schema(row),
-            open_row: schema(opened),
-            known: schema(known),
-            observation: schema(observation),
-            file: schema(file),
+            listed: schema(&[&listed]),
+            row: schema(&[&row]),
+            open_row: schema(&[&opened]),
+            known: schema(&[&keys, &row, &of_known]),
+            observation: schema(&[&keys, &opened, &of_change]),
+            file: schema(&[&keys, &opened, &of_change, &[field("sealed_at", instant())]]),
         }
     }
 }
@@ -172,19 +168,11 @@ impl Table {
     /// The table for an operation's answers; `None` for the list of tickers, which has no values.
     pub fn of(source: Endpoint) -> Option<Self> {
         match source {
-            Endpoint::SignalsHistoryAll
-            | Endpoint::Signals
-            | Endpoint::SignalsHistoryBatchedAll
-            | Endpoint::SignalsHistoryBatched
-            | Endpoint::SignalsHistory
-            | Endpoint::LegacyHistoryAll
-            | Endpoint::LegacyHistoryBatched
-            | Endpoint::LegacyHistory
-            | Endpoint::LegacySignals => Some(Self::Signals),
             Endpoint::NewsArticles => Some(Self::Articles),
             Endpoint::SocialSentiment => Some(Self::Summaries),
             Endpoint::HistoricalSentiment => Some(Self::SentimentHistory),
             Endpoint::TickersAvailable => None,
+            _ => Some(Self::Signals),
         }
     }
 

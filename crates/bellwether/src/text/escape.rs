@@ -23,23 +23,19 @@ fn escape_where(text: &str, is_escaped: impl Fn(char) -> bool) -> Cow<'_, str> {
     let Some(first) = text.find(&is_escaped) else { return text.into() };
     let mut shown = text[..first].to_owned();
     for letter in text[first..].chars() {
-        if is_escaped(letter) { push_escaped(&mut shown, letter) } else { shown.push(letter) }
-    }
-    shown.into()
-}
-
-/// Appends a character escaped as in JSON.
-pub(crate) fn push_escaped(text: &mut String, letter: char) {
-    match letter {
-        '\n' => text.push_str("\\n"),
-        '\r' => text.push_str("\\r"),
-        '\t' => text.push_str("\\t"),
-        other => {
-            for unit in other.encode_utf16(&mut [0; 2]) {
-                write!(text, "\\u{unit:04x}").expect("a string takes any text");
+        match letter {
+            _ if !is_escaped(letter) => shown.push(letter),
+            '\n' => shown.push_str("\\n"),
+            '\r' => shown.push_str("\\r"),
+            '\t' => shown.push_str("\\t"),
+            _ => {
+                for unit in letter.encode_utf16(&mut [0; 2]) {
+                    write!(shown, "\\u{unit:04x}").expect("a string takes any text");
+                }
             }
         }
     }
+    shown.into()
 }
 
 /// A word for a POSIX shell.

@@ -51,17 +51,15 @@ pub fn count_of(number: u64, one: &str, many: &str) -> String {
 
 /// A size: `812 B`, `39.1 kB`, `126.9 MB`.
 pub fn bytes(count: u64) -> String {
-    let units = ["kB", "MB", "GB", "TB"];
-    let mut size = count as f64;
-    let mut unit = "B";
-    for larger in units {
-        if size < 1000.0 {
-            break;
-        }
-        size /= 1000.0;
-        unit = larger;
+    if count < 1000 {
+        return format!("{count} B");
     }
-    if unit == "B" { format!("{count} B") } else { format!("{size:.1} {unit}") }
+    let (mut size, mut units) = (count as f64 / 1e3, ["kB", "MB", "GB"].into_iter());
+    while size >= 1e3 && units.len() > 0 {
+        size /= 1e3;
+        units.next();
+    }
+    format!("{size:.1} {}", units.next().unwrap_or("TB"))
 }
 
 /// A duration: `84 ms`, `2.8 s`, `3 min 20 s`, `1 h 05 min`.

@@ -148,12 +148,12 @@ struct LinePlace<'a> {
 
 impl<'a> LinePlace<'a> {
     fn find(text: &'a str, span: &Range<usize>) -> Self {
-        let start = floor_char_boundary(text, span.start);
+        let start = text.floor_char_boundary(span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
         let line_end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
         let line = text[line_start..line_end].trim_end_matches('\r');
         let before = &text[line_start..start.min(line_start + line.len())];
-        let end = floor_char_boundary(text, span.end).clamp(start, line_start + line.len().max(before.len()));
+        let end = text.floor_char_boundary(span.end).clamp(start, line_start + line.len().max(before.len()));
         Self {
             line_number: text[..line_start].matches('\n').count() + 1,
             column: before.chars().count() + 1,
@@ -182,10 +182,11 @@ impl Excerpt {
 
     /// An excerpt around a place, which may be past the end of a line without its secrets.
     fn around(line: &str, span: &Range<usize>) -> Self {
-        let index = floor_char_boundary(line, span.start);
-        let from = if fits(line) { 0 } else { index - reach(line[..index].chars().rev(), Self::BEFORE) };
+        let index = line.floor_char_boundary(span.start);
+        let fits = reach(line.chars(), Self::COLUMNS) == line.len();
+        let from = if fits { 0 } else { index - reach(line[..index].chars().rev(), Self::BEFORE) };
         let to = from + reach(line[from..].chars(), Self::COLUMNS);
-        let end = floor_char_boundary(line, span.end).clamp(index, to.max(index));
+        let end = line.floor_char_boundary(span.end).clamp(index, to.max(index));
         let ellipsis = |is_cut: bool| if is_cut { "…" } else { "" };
         let before = ellipsis(from > 0).chars().chain(line[from..index].chars()).map(columns).sum();
         Self {
@@ -194,11 +195,6 @@ impl Excerpt {
             carets: line[index..end].chars().map(columns).sum::<usize>().max(1),
         }
     }
-}
-
-/// Whether a line fits into an excerpt.
-fn fits(line: &str) -> bool {
-    reach(line.chars(), Excerpt::COLUMNS) == line.len()
 }
 
 /// The bytes of as many characters as fit into some columns. Zero-width characters count as one column, since there may
@@ -230,14 +226,6 @@ fn clip(text: &str) -> Cow<'_, str> {
         Some((end, _)) => format!("{}…", &text[..end]).into(),
         None => text.into(),
     }
-}
-
-fn floor_char_boundary(text: &str, index: usize) -> usize {
-    let mut index = index.min(text.len());
-    while !text.is_char_boundary(index) {
-        index -= 1;
-    }
-    index
 }
 
 /// Likeness from which a guess is sure.

@@ -8,7 +8,7 @@ use std::fmt;
 
 use chrono::{DateTime, TimeDelta, Utc};
 
-use crate::text::human::count_of;
+use crate::text::human::span;
 
 /// How far apart clocks may be.
 const TOLERATED: TimeDelta = TimeDelta::minutes(5);
@@ -34,14 +34,7 @@ impl Skew {
 /// `2 days ahead of`, `7 minutes behind`, `in step with`.
 impl fmt::Display for Skew {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size = self.0.abs();
-        let count = |number: i64| number.unsigned_abs();
-        let size = match (size.num_days(), size.num_hours(), size.num_minutes()) {
-            (0, 0, 0) => count_of(count(size.num_seconds()), "second", "seconds"),
-            (0, 0, minutes) => count_of(count(minutes), "minute", "minutes"),
-            (0, hours, _) => count_of(count(hours), "hour", "hours"),
-            (days, ..) => count_of(count(days), "day", "days"),
-        };
+        let size = span(self.0.abs().to_std().unwrap_or_default());
         match self.0.cmp(&TimeDelta::zero()) {
             std::cmp::Ordering::Greater => write!(formatter, "{size} ahead of"),
             std::cmp::Ordering::Less => write!(formatter, "{size} behind"),

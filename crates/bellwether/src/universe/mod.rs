@@ -3,27 +3,20 @@
 //! A CSV file has a line per ticker and membership, with its first and its last day; a membership without a last day goes on.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use chrono::{NaiveDate, NaiveTime};
 
-use crate::disk::digest;
-use crate::disk::small_csv::{self, CsvError, Items};
+use crate::disk::{digest, small_csv};
 use crate::interface::Ticker;
 
-/// The size limit of a file: hundreds of thousands of lines.
-const MOST_BYTES: u64 = 16 << 20;
-
-/// The columns of the file.
-const COLUMNS: [&str; 3] = ["ticker", "from", "to"];
-
 /// The members of a universe.
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Universe(Arc<Members>);
 
+#[derive(Debug, PartialEq, Eq)]
 struct Members {
     /// The memberships of each ticker, in naive microseconds, without their ends.
     of_tickers: HashMap<Ticker, Vec<Range<i64>>>,
@@ -32,32 +25,26 @@ struct Members {
 }
 
 impl Universe {
-    /// The universe of a file.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read, or has a line that is no membership.
-    pub(crate) fn read(path: &Path) -> Result<Self, CsvError> {
-        Self::parse(&small_csv::read(path, MOST_BYTES)?)
+    /// The universe of a file; a sentence if it cannot be read, or has a line that is no membership.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        Self::parse(&small_csv::read(path)?)
     }
 
-    fn parse(text: &str) -> Result<Self, CsvError> {
-        let items = Items::of(text, &COLUMNS)?.items;
-        let mut of_tickers: HashMap<Ticker, Vec<(usize, Range<i64>)>> = HashMap::new();
-        for (line, fields) in items {
-            let (ticker, span) = of_fields(fields).map_err(|what| CsvError::line(line, what))?;
-            let known = of_tickers.entry(ticker.clone()).or_default();
-            if let Some((other, _)) = known.iter().find(|(_, of)| of.start < span.end && span.start < of.end) {
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut of_tickers: HashMap<Ticker, Vec<Range<i64>>> = HashMap::new();
+        let mut lines: HashMap<Ticker, Vec<usize>> = HashMap::new();
+        for (line, fields) in small_csv::items(text, "members", ["ticker", "from", "to"])? {
+            let (ticker, span) = membership(fields).map_err(small_csv::at(line))?;
+            let (known, lines) =
+                (of_tickers.entry(ticker.clone()).or_default(), lines.entry(ticker.clone()).or_default());
+            if let Some(other) = known.iter().position(|of| of.start < span.end && span.start < of.end) {
+                let other = lines[other];
                 let what = format!("`{ticker}` is a member then by line {other}: end one before the other begins");
-                return Err(CsvError::line(line, what));
+                return Err(small_csv::at(line)(what));
             }
-            known.push((line, span));
+            known.push(span);
+            lines.push(line);
         }
-        if of_tickers.is_empty() {
-            return Err(CsvError::empty("members"));
-        }
-        let without_lines = |spans: Vec<(usize, Range<i64>)>| spans.into_iter().map(|(_, span)| span).collect();
-        let of_tickers = of_tickers.into_iter().map(|(ticker, spans)| (ticker, without_lines(spans))).collect();
         Ok(Self(Arc::new(Members { of_tickers, digest: digest::of(text.as_bytes()) })))
     }
 
@@ -78,22 +65,8 @@ impl Universe {
     }
 }
 
-/// Two universes are equal if their files are.
-impl PartialEq for Universe {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.digest == other.0.digest
-    }
-}
-
-impl Eq for Universe {}
-
-impl fmt::Debug for Universe {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Universe").field(&self.0.digest).finish()
-    }
-}
-
-fn of_fields([ticker, from, to]: [&str; 3]) -> Result<(Ticker, Range<i64>), String> {
+/// The ticker of a line, and from when to when it is a member.
+fn membership([ticker, from, to]: [&str; 3]) -> Result<(Ticker, Range<i64>), String> {
     let parsed = ticker.parse::<Ticker>();
     let ticker = parsed.map_err(|_| format!("`{ticker}` is not a ticker: write a symbol such as `XOM` or `BRK.B`"))?;
     let micros = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc().timestamp_micros();

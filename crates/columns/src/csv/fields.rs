@@ -10,11 +10,18 @@ use arrow::compute::cast;
 use arrow::datatypes::{ArrowNativeType, DataType, Float64Type, Int32Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
-use super::FormulaGuard;
-use super::buffer::{ahead, put};
-use super::numbers::{self, REAL, WHOLE};
+use super::numbers::{self, REAL, WHOLE, ahead, put};
 use crate::Column;
 use crate::timestamps::{self, TIMESTAMP};
+
+/// What CSV hides from spreadsheets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FormulaGuard {
+    /// Nothing.
+    None,
+    /// Text that would be read as a formula.
+    Formulas,
+}
 
 /// A column of values to write.
 pub(super) struct Field<'a> {

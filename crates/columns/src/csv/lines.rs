@@ -8,8 +8,7 @@ use std::ops::Range;
 
 use arrow::error::ArrowError;
 
-use super::FormulaGuard;
-use super::fields::Field;
+use super::fields::{Field, FormulaGuard};
 use crate::{Boundaries, Rows};
 
 /// Number of copies of a text that take about as long as writing one field.

@@ -4,9 +4,9 @@
 //! With [`FormulaGuard::Formulas`], text that a spreadsheet would take for a formula gets a leading `'`, column names
 //! included. Numbers such as `-0.5` do not.
 //!
-//! A file may be compressed while it is written (`coding`). `lines` joins the `fields` of a row, whose numbers are written by `numbers`, all into a `buffer`.
+//! A file may be compressed while it is written (`coding`). `lines` joins the `fields` of a row, whose numbers are written by
+//! `numbers`, all into one buffer.
 
-mod buffer;
 mod coding;
 mod fields;
 mod lines;
@@ -20,19 +20,10 @@ use rayon::prelude::*;
 
 use coding::Coded;
 pub use coding::Coding;
-pub use fields::unguarded;
+pub use fields::{FormulaGuard, unguarded};
 use lines::Lines;
 
 use crate::Rows;
-
-/// What CSV hides from spreadsheets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FormulaGuard {
-    /// Nothing.
-    None,
-    /// Text that would be read as a formula.
-    Formulas,
-}
 
 /// Rows per block; a thread writes one block at a time.
 const BLOCK_ROWS: usize = 1 << 12;
@@ -70,14 +61,20 @@ impl<W: Write + Send> CsvWriter<W> {
     /// If a column has a type that CSV has no text for, or the output fails.
     pub fn write(&mut self, pieces: &[Rows]) -> Result<(), ArrowError> {
         let Self { out, guard, buffers: [ready, next] } = self;
-        let blocks: Vec<Rows> = pieces.iter().flat_map(blocks).collect();
+        let mut blocks: Vec<Rows> = Vec::new();
+        for rows in pieces {
+            let count = rows.num_rows();
+            let starts = (0..count).step_by(BLOCK_ROWS);
+            blocks.extend(starts.map(|from| rows.slice(from, BLOCK_ROWS.min(count - from))));
+        }
         for blocks in blocks.chunks(BLOCKS) {
             next.iter_mut().for_each(Lines::clear);
-            let write = |(lines, rows): (&mut Lines, &Rows)| {
-                let _work = work!("write lines");
-                lines.extend(rows, *guard)
+            let write = || {
+                next.par_iter_mut().zip(blocks).try_for_each(|(lines, rows)| {
+                    let _work = work!("write lines");
+                    lines.extend(rows, *guard)
+                })
             };
-            let write = || next.par_iter_mut().zip(blocks).try_for_each(write);
             let (handed_on, written) = rayon::join(|| hand_on(out, ready), write);
             handed_on?;
             written?;
@@ -101,11 +98,6 @@ impl<W: Write + Send> CsvWriter<W> {
     pub fn out(&self) -> &W {
         self.out.inner()
     }
-}
-
-fn blocks(rows: &Rows) -> impl Iterator<Item = Rows> {
-    let count = rows.num_rows();
-    (0..count).step_by(BLOCK_ROWS).map(move |from| rows.slice(from, BLOCK_ROWS.min(count - from)))
 }
 
 /// Sends lines to the output. Computing its checksum takes about as long as writing the lines.

@@ -1,8 +1,7 @@
-//! Numbers as text: floats as the shortest text that reads back equal.
+//! Numbers as text: floats as the shortest text that reads back equal. All text is written into a buffer whose capacity was reserved,
+//! at an offset that is passed from write to write.
 
 use std::io::Write;
-
-use super::buffer::put;
 
 /// Below this, a number with eight decimals has at most fifteen digits, and different decimals are different floats.
 const MOST: f64 = 1e7;
@@ -104,6 +103,19 @@ fn digits(number: u32) -> u64 {
 #[inline]
 fn texts(digits: u64) -> [u8; 8] {
     (digits | 0x3030_3030_3030_3030).to_le_bytes()
+}
+
+/// The bytes from an offset on, within the reserved capacity.
+#[inline(always)]
+pub(super) fn ahead<const COUNT: usize>(out: &mut [u8], at: usize) -> &mut [u8; COUNT] {
+    out[at..].first_chunk_mut().expect("the capacity for a line was reserved")
+}
+
+/// Writes some bytes at `end`, and returns the new end.
+#[inline]
+pub(super) fn put(out: &mut [u8], end: usize, bytes: &[u8]) -> usize {
+    out[end..end + bytes.len()].copy_from_slice(bytes);
+    end + bytes.len()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A column as a dictionary of its distinct values, in order of first appearance, and an index for each row or run.
 
-use arrow::array::{Array, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, PrimitiveArray};
+use arrow::array::{Array, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, PrimitiveArray, downcast_integer_array};
 use arrow::buffer::BooleanBuffer;
 use arrow::datatypes::{
     ArrowNativeType, DataType, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
@@ -154,21 +154,11 @@ fn dictionaries(pieces: &[&Column]) -> Option<DictionaryColumn> {
             }
             Some(known[key])
         };
-        match array.keys().data_type() {
-            DataType::Int8 => {
-                let keys = array.keys().as_primitive::<Int8Type>().values();
-                indices.push(piece, |at| index(keys[at].as_usize()))
-            }
-            DataType::Int16 => {
-                let keys = array.keys().as_primitive::<Int16Type>().values();
-                indices.push(piece, |at| index(keys[at].as_usize()))
-            }
-            DataType::Int32 => {
-                let keys = array.keys().as_primitive::<Int32Type>().values();
-                indices.push(piece, |at| index(keys[at].as_usize()))
-            }
-            _ => None,
-        }?;
+        let keys = array.keys();
+        downcast_integer_array!(
+            keys => indices.push(piece, |at| index(keys.values()[at].as_usize()))?,
+            _ => unreachable!("the keys of a dictionary are integers")
+        );
     }
     Some(finish_texts(indices, distinct))
 }

@@ -11,11 +11,11 @@ mod chunk;
 mod dictionary;
 mod distinct;
 mod rle;
+
 #[cfg(test)]
 mod tests;
-mod write_buffer;
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use arrow::datatypes::SchemaRef;
 use parquet::arrow::ArrowWriter;
@@ -28,10 +28,9 @@ use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 
 use super::Rows;
-use super::concat::concat_column;
+use super::rows::concat_column;
 use chunk::Chunk;
 use dictionary::DictionaryColumn;
-use write_buffer::WriteBuffer;
 
 /// How a Parquet file is written.
 #[derive(Clone, Debug)]
@@ -56,12 +55,6 @@ pub struct ParquetWriter<W: Write + Send> {
     fallback: ArrowRowGroupWriterFactory,
 }
 
-/// A column of a row group, and how it is encoded.
-enum Encoder {
-    Dictionary(Box<DictionaryColumn>),
-    Fallback(Box<ArrowColumnWriter>),
-}
-
 /// An encoded column of a row group.
 enum Encoded {
     Dictionary(Chunk),
@@ -72,10 +65,8 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// Starts a file.
     pub fn create(out: W, schema: SchemaRef, options: ParquetOptions) -> Result<Self, ParquetError> {
         let ParquetOptions { compression, uncompressed_below, sorted_by, metadata } = options;
-        let sorting: Vec<SortingColumn> = sorted_by
-            .into_iter()
-            .map(|index| SortingColumn { column_idx: index as i32, descending: false, nulls_first: false })
-            .collect();
+        let column = |index: usize| SortingColumn { column_idx: index as i32, descending: false, nulls_first: false };
+        let sorting: Vec<SortingColumn> = sorted_by.into_iter().map(column).collect();
         let properties = WriterProperties::builder()
             .set_created_by(concat!("bellwether ", env!("CARGO_PKG_VERSION")).to_owned())
             .set_compression(compression)
@@ -84,7 +75,11 @@ impl<W: Write + Send> ParquetWriter<W> {
             .set_sorting_columns((!sorting.is_empty()).then_some(sorting))
             .set_key_value_metadata((!metadata.is_empty()).then_some(metadata))
             .build();
-        let writer = ArrowWriter::try_new(WriteBuffer::new(out), SchemaRef::clone(&schema), Some(properties))?;
+        let writer = ArrowWriter::try_new(
+            WriteBuffer { out, buffered: Vec::new() },
+            SchemaRef::clone(&schema),
+            Some(properties),
+        )?;
         let (inner, fallback) = writer.into_serialized_writer()?;
         Ok(Self { schema, compression, uncompressed_below, inner, fallback })
     }
@@ -94,16 +89,16 @@ impl<W: Write + Send> ParquetWriter<W> {
         let encoders = self.encoders(pieces)?;
         let (schema, leaves) = (&self.schema, self.inner.schema_descr().columns());
         let (compression, uncompressed_below) = (self.compression, self.uncompressed_below);
-        let encode = |(index, encoder): (usize, Encoder)| {
+        let encode = |(index, encoder): (usize, Result<DictionaryColumn, ArrowColumnWriter>)| {
             let _work = work!("encode column");
             match encoder {
-                Encoder::Dictionary(column) => {
+                Ok(column) => {
                     let is_small = column.bytes() < uncompressed_below;
                     let compression = if is_small { Compression::UNCOMPRESSED } else { compression };
                     // Each column has one leaf, as none is nested.
                     Chunk::new(&column, &leaves[index], compression).map(Encoded::Dictionary)
                 }
-                Encoder::Fallback(mut writer) => {
+                Err(mut writer) => {
                     // This writer ends pages depending on where its input arrays end.
                     for leaf in compute_leaves(schema.field(index), &concat_column(pieces, index)?)? {
                         writer.write(&leaf)?;
@@ -124,23 +119,22 @@ impl<W: Write + Send> ParquetWriter<W> {
         Ok(self.inner.flush()?)
     }
 
-    /// The columns of a row group, with a dictionary where there are few distinct values.
-    fn encoders(&self, pieces: &[Rows]) -> Result<Vec<Encoder>, ParquetError> {
+    /// The columns of a row group: with a dictionary where there are few distinct values, or else to be written by another writer.
+    fn encoders(&self, pieces: &[Rows]) -> Result<Vec<Result<DictionaryColumn, ArrowColumnWriter>>, ParquetError> {
         let dictionary = |index: usize| {
             let _work = work!("find runs");
             DictionaryColumn::new(&pieces.iter().map(|piece| &piece.columns()[index]).collect::<Vec<_>>())
         };
         let columns: Vec<_> = (0..self.schema.fields().len()).into_par_iter().map(dictionary).collect();
         // Each of these writers has a compressor, so they are created only if the row group needs one.
-        let fallbacks = if columns.iter().all(Option::is_some) {
-            Vec::new()
-        } else {
-            self.fallback.create_column_writers(self.inner.flushed_row_groups().len())?
+        let fallbacks = match columns.iter().all(Option::is_some) {
+            true => Vec::new(),
+            false => self.fallback.create_column_writers(self.inner.flushed_row_groups().len())?,
         };
         let mut fallbacks = fallbacks.into_iter();
-        let encoder = |column| match (column, fallbacks.next()) {
-            (Some(column), _) => Encoder::Dictionary(Box::new(column)),
-            (None, fallback) => Encoder::Fallback(Box::new(fallback.expect("there is a fallback for each column"))),
+        let encoder = |column: Option<DictionaryColumn>| {
+            let fallback = fallbacks.next();
+            column.ok_or_else(|| fallback.expect("there is a fallback for each column"))
         };
         Ok(columns.into_iter().map(encoder).collect())
     }
@@ -148,11 +142,40 @@ impl<W: Write + Send> ParquetWriter<W> {
     /// Completes the file.
     pub fn finish(&mut self) -> Result<(), ParquetError> {
         self.inner.finish()?;
-        Ok(self.inner.inner_mut().out_mut().flush()?)
+        Ok(self.inner.inner_mut().out.flush()?)
     }
 
     /// The output.
     pub fn out(&self) -> &W {
-        self.inner.inner().out()
+        &self.inner.inner().out
+    }
+}
+
+/// Bytes per write.
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// Like [`BufWriter`](io::BufWriter), but a flush frees the buffer, so that an idle file takes no memory, and does not
+/// flush the output, which is flushed once at the end.
+struct WriteBuffer<W> {
+    out: W,
+    buffered: Vec<u8>,
+}
+
+impl<W: Write> Write for WriteBuffer<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffered.len() + bytes.len() > BUFFER_BYTES {
+            self.flush()?;
+        }
+        if bytes.len() > BUFFER_BYTES {
+            self.out.write_all(bytes)?;
+        } else {
+            self.buffered.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let buffered = std::mem::take(&mut self.buffered);
+        if buffered.is_empty() { Ok(()) } else { self.out.write_all(&buffered) }
     }
 }

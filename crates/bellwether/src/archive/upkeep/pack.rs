@@ -233,7 +233,7 @@ pub(super) fn clear_leftovers(archive: &Path) -> Result<()> {
     for path in file::entries(&hidden)? {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let removed = match name {
-            _ if REMOVING.iter().any(|form| fits(name, form)) => remove::folder(&path),
+            _ if fits(name, REMOVING) => remove::folder(&path),
             // The lock is held until the folder is removed.
             _ if fits(name, PACKING) => lock_abandoned(&path).map_or(Ok(()), |_lock| remove::folder(&path)),
             _ => Ok(()),

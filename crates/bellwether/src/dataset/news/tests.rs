@@ -276,7 +276,7 @@ fn articles_are_ordered_by_ticker_date_and_place_and_a_repetition_counts_if_the_
             let mut tickers = TickerCodes::default();
             let articles = read_articles(&rows, &plan, &lists, &mut tickers);
             let found: Vec<_> =
-                articles.iter().map(|it| (it.ticker, it.order(), it.is_counted, it.may_be_cut_off())).collect();
+                articles.iter().map(|it| (it.ticker, it.order(), it.is_counted, it.is_of_first)).collect();
             let is_counted = duplicates == Duplicates::Keep;
             let expected = [
                 (0, (at(2, 0), at(1, 22), 9), true, true),

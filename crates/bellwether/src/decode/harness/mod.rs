@@ -20,9 +20,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::batch::{Batch, Bounds};
-use super::scan::{Malformed, Scanner, Shape};
+use super::scan::{Malformed, Shape, Unwrapping};
 use super::stream::BodyBatches;
-use super::unwrap::Unwrapping;
 use super::{Answer, AnswerPart, DecodeFault, Decoded, Rules, number};
 use crate::interface::Endpoint;
 use crate::plan::Request;
@@ -95,7 +94,7 @@ impl Cut {
 
 fn cut_by(shape: Shape, body: &[u8], portion: usize) -> Result<Vec<Cut>, Malformed> {
     let mut batch = Batch::new(Bounds { batch_bytes: usize::MAX, batch_pieces: usize::MAX, ..Bounds::ANSWER });
-    let mut scanner = Scanner::new(shape);
+    let mut scanner = Unwrapping::new(&[], shape);
     for bytes in body.chunks(portion) {
         scanner.feed(bytes, &mut batch)?;
     }
@@ -159,7 +158,7 @@ pub fn decode(data: &[u8]) {
     assert_eq!(outcome, outcome_of(&answer, portions), "the result depends on the chunk size");
     let Ok(outcome) = outcome else {
         assert!(
-            pairs_of(answer.shape(), body).is_none(),
+            pairs_of(answer.form().0, body).is_none(),
             "a body of the right shape is rejected as malformed: {outcome:?}"
         );
         return;
@@ -169,7 +168,7 @@ pub fn decode(data: &[u8]) {
     if outcome.reasons.iter().any(|reason| bounds.iter().any(|bound| reason.starts_with(bound))) {
         return;
     }
-    match contents(&answer, pairs_of(answer.shape(), body)) {
+    match contents(&answer, pairs_of(answer.form().0, body)) {
         Some(expected) => outcome.is_as(expected),
         None => {
             // Scores that are no numbers are written so by Python, and are no JSON.

@@ -34,7 +34,7 @@ fn deliver(request: &Request, body: &[u8]) -> Result<(Decoded, usize), DecodeFau
     let answer = Answer { request, rules: &Rules { keep_extra: true, ..Rules::default() } };
     let (mut all, mut times) = (Decoded::default(), 0);
     answer.decode(body, |decoded| {
-        all = std::mem::take(&mut all).followed_by(decoded);
+        all.append(decoded);
         times += 1;
         Ok(())
     })?;

@@ -23,8 +23,8 @@ impl FileError {
     /// A file or folder that cannot be read.
     pub fn read(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
         move |source| {
-            let hint = is_out_of_files(&source).then(|| OPEN_FILES.to_owned());
-            failure(ErrorKind::Read, format!("cannot read `{}`", path.display()), hint, source)
+            let hint = is_out_of_files(&source).then_some(OPEN_FILES);
+            failure(ErrorKind::Read, "read", path, hint, source)
         }
     }
 
@@ -32,21 +32,22 @@ impl FileError {
     pub fn write(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
         move |source| {
             let hint = match source.kind() {
-                io::ErrorKind::NotFound => {
-                    missing_folder(path).map(|folder| format!("create the folder `{}`", folder.display()))
+                io::ErrorKind::NotFound if let Some(folder) = missing_folder(path) => {
+                    let hint = format!("create the folder `{}`", folder.display());
+                    return failure(ErrorKind::Write, "write", path, Some(&hint), source);
                 }
-                io::ErrorKind::PermissionDenied => Some(
-                    "make it writable for you, or choose another folder: `--data` names that of all output".to_owned(),
-                ),
+                io::ErrorKind::PermissionDenied => {
+                    Some("make it writable for you, or choose another folder: `--data` names that of all output")
+                }
                 io::ErrorKind::StorageFull => {
-                    Some("free some space and run it again; published versions are unchanged".to_owned())
+                    Some("free some space and run it again; published versions are unchanged")
                 }
-                io::ErrorKind::FileTooLarge => Some(
-                    "raise the limit on the size of files (`ulimit -f`); published versions are unchanged".to_owned(),
-                ),
-                _ => is_out_of_files(&source).then(|| OPEN_FILES.to_owned()),
+                io::ErrorKind::FileTooLarge => {
+                    Some("raise the limit on the size of files (`ulimit -f`); published versions are unchanged")
+                }
+                _ => is_out_of_files(&source).then_some(OPEN_FILES),
             };
-            failure(ErrorKind::Write, format!("cannot write `{}`", path.display()), hint, source)
+            failure(ErrorKind::Write, "write", path, hint, source)
         }
     }
 
@@ -60,8 +61,7 @@ impl FileError {
                 }
                 _ => None,
             };
-            let what = format!("cannot remove `{}`", path.display());
-            failure(ErrorKind::Storage, what, hint.map(str::to_owned), source)
+            failure(ErrorKind::Storage, "remove", path, hint, source)
         }
     }
 
@@ -148,12 +148,9 @@ impl FileError {
     }
 }
 
-fn failure(kind: ErrorKind, what: String, hint: Option<String>, source: io::Error) -> Error {
-    let error = Error::new(kind, what).with_source(source);
-    match hint {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    }
+fn failure(kind: ErrorKind, verb: &str, path: &Path, hint: Option<&str>, source: io::Error) -> Error {
+    let error = Error::new(kind, format!("cannot {verb} `{}`", path.display())).with_source(source);
+    hint.into_iter().fold(error, Error::with_hint)
 }
 
 fn has_source(error: &Error, kinds: &[io::ErrorKind]) -> bool {
@@ -162,10 +159,7 @@ fn has_source(error: &Error, kinds: &[io::ErrorKind]) -> bool {
 
 /// The folder of a file, if it does not exist and somebody named it: hidden files and folders are the program's own.
 fn missing_folder(path: &Path) -> Option<&Path> {
-    let is_hidden = |part: Component<'_>| match part {
-        Component::Normal(name) => name.as_encoded_bytes().starts_with(b"."),
-        _ => false,
-    };
+    let is_hidden = |part| matches!(part, Component::Normal(name) if name.as_encoded_bytes().starts_with(b"."));
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty() && !path.components().any(is_hidden));
     folder.filter(|folder| folder.symlink_metadata().is_err())
 }

@@ -131,8 +131,7 @@ pub fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(failed)?,
     };
-    let paths: io::Result<Vec<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
-    let mut paths = paths.map_err(failed)?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>().map_err(failed)?;
     paths.sort();
     Ok(paths)
 }
@@ -161,9 +160,17 @@ pub fn scratch(outputs: &Path, name: &str) -> PathBuf {
 
 /// The temporary folders that killed processes left in an output folder.
 pub(crate) fn stale_scratch(outputs: &Path) -> Vec<PathBuf> {
-    let is_scratch = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(SCRATCH));
-    let is_stale = |path: &PathBuf| is_scratch(path) && is_older(path, DAY);
-    entries(outputs).unwrap_or_default().into_iter().filter(is_stale).collect()
+    stale(outputs, |name| name.starts_with(SCRATCH))
+}
+
+/// What stands in a folder under some names, and is too old to belong to a running process.
+fn stale(folder: &Path, is_named_so: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let mut found = entries(folder).unwrap_or_default();
+    found.retain(|path| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(&is_named_so) && is_older(path, DAY)
+    });
+    found
 }
 
 /// Whether readers skip this name because it is being written or was abandoned.
@@ -298,22 +305,17 @@ pub(crate) fn keep_permissions(replaced: &Path, by: &Path) -> io::Result<()> {
 
 /// The files in a folder that killed processes did not complete.
 pub(crate) fn stale_hidden(folder: &Path) -> Vec<PathBuf> {
-    let is_hidden = |path: &Path| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.and_then(|name| name.strip_prefix('.')?.rsplit_once('-')).is_some_and(|(_, random)| fits(random, RANDOM))
-    };
-    let is_stale = |path: &PathBuf| is_hidden(path) && is_older(path, DAY);
-    entries(folder).unwrap_or_default().into_iter().filter(is_stale).collect()
+    stale(folder, |name| {
+        let parts = name.strip_prefix('.').and_then(|name| name.rsplit_once('-'));
+        parts.is_some_and(|(_, random)| fits(random, RANDOM))
+    })
 }
 
 /// A hidden name for a file until it is complete. What killed processes left under such names is removed first.
 pub(crate) fn hidden_beside(path: &Path) -> PathBuf {
     let prefix = format!(".{}-", path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default());
-    let is_beside = |found: &PathBuf| {
-        let suffix = found.file_name().and_then(|name| name.to_str()).and_then(|name| name.strip_prefix(&prefix));
-        suffix.is_some_and(|suffix| fits(suffix, RANDOM))
-    };
-    for stale in stale_hidden(folder_of(path)).into_iter().filter(is_beside) {
+    let is_beside = |name: &str| name.strip_prefix(&prefix).is_some_and(|random| fits(random, RANDOM));
+    for stale in stale(folder_of(path), is_beside) {
         // Best effort: it is hidden and ignored by readers.
         let _ = remove::file(&stale);
     }
@@ -432,6 +434,5 @@ impl FileRecord {
 ///
 /// If the system cannot.
 pub fn sync_folder(path: &Path) -> Result<()> {
-    let synced: io::Result<()> = File::open(path).and_then(|folder| folder.sync_all());
-    synced.map_err(FileError::write(path))
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(FileError::write(path))
 }
