@@ -13,9 +13,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::sealed::seal::{NO_DIGEST, SEAL, Seal, read_bounded};
-use crate::disk::file::{Damaged, FileError};
+use crate::disk::digest;
+use crate::disk::file::{self, Damaged, FileError};
 use crate::disk::names::{FORGOTTEN_FOLDER, fits, is_unique};
-use crate::disk::{digest, file};
 use crate::error::{Reason, Result};
 use crate::time::{as_record, to_record};
 

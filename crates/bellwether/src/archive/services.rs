@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use super::sealed::catalog::Archive;
 use super::sealed::seal::{SEAL, Seal};
 use crate::archive::no_archive;
-use crate::disk::file::FileError;
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
 use crate::disk::names::{PACK_FOLDER, RUN_FOLDER, fits};
-use crate::disk::{file, links};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::ServiceIdentity;
 

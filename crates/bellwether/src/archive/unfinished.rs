@@ -8,12 +8,12 @@
 //! of the latest seal.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{File, TryLockError};
-use std::io::{BufWriter, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
-use std::{fs, io, thread};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;

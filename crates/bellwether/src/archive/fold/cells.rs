@@ -10,8 +10,7 @@ use arrow::error::ArrowError;
 
 use super::order::{Order, RowRanges, ValueComparator};
 use crate::archive::fold::order::{Group, Groups};
-use crate::archive::sealed::rows;
-use crate::archive::sealed::rows::{changes, observation_times};
+use crate::archive::sealed::rows::{self, changes, observation_times};
 use crate::error::Reason;
 use crate::tables::{Change, SeriesKey, Table};
 

@@ -19,8 +19,7 @@ use arrow::datatypes::TimestampMicrosecondType;
 use arrow::error::ArrowError;
 
 use crate::archive::sealed::layout::SEALED_AT;
-use crate::archive::sealed::rows;
-use crate::archive::sealed::rows::{first_where, observation_times};
+use crate::archive::sealed::rows::{self, first_where, observation_times};
 use crate::columns::Boundaries;
 use crate::tables::Table;
 

@@ -15,8 +15,7 @@ use arrow::error::ArrowError;
 use chrono::{DateTime, Utc};
 
 use super::folder::{FileRows, Folder};
-use super::rows;
-use super::rows::{ParsedDictionary, changes, observation_times};
+use super::rows::{self, ParsedDictionary, changes, observation_times};
 use super::seal::Counts;
 use crate::archive::coverage::{Coverage, Edge};
 use crate::archive::sealed::layout::SEALED_AT;

@@ -15,12 +15,12 @@ use chrono::{DateTime, Utc};
 use super::folder::Folder;
 use super::seal::{Horizon, Joined, SEAL, Seal};
 use super::sealed_run::SealedRun;
-use crate::archive::forgotten::ForgottenRun;
+use crate::archive::forgotten::{self, ForgottenRun};
 use crate::archive::lineage::Lineage;
-use crate::archive::{forgotten, no_archive};
+use crate::archive::no_archive;
 
-use crate::disk::file::FileError;
-use crate::disk::{file, links};
+use crate::disk::file::{self, FileError};
+use crate::disk::links;
 use crate::error::{Error, Result};
 use crate::plan::{Claims, ServiceIdentity};
 use crate::process::cancel::CancellationToken;

@@ -4,8 +4,7 @@
 //! A file of rows sorted by ticker is read in parts: some of its row groups in any order and from several threads, or all from start to end.
 
 use std::collections::HashSet;
-use std::fs;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -26,18 +25,16 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaD
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
 
-use super::layout;
-use super::layout::fill;
+use super::layout::{self, fill};
 use super::rows::{MAX_GROUP_BYTES, MAX_GROUP_ROWS, check, ticker};
 use super::seal::{SEAL, Seal};
 use crate::archive::sealed::layout::SEALED_AT;
 use crate::archive::sealed::seal::{CountedShare, Horizon};
-use crate::disk::file::{FileError, FileRecord};
-use crate::disk::{expansion, file, links};
+use crate::disk::file::{self, FileError, FileRecord};
+use crate::disk::{expansion, links};
 use crate::error::{Error, Reason, Result};
 use crate::interface::Ticker;
-use crate::process::cancel;
-use crate::process::cancel::CancellationToken;
+use crate::process::cancel::{self, CancellationToken};
 use crate::tables::Change;
 
 /// The most rows of a batch of a file that is read as a whole.

@@ -11,8 +11,7 @@ use arrow::error::ArrowError;
 use parquet::basic::{Compression, ZstdLevel};
 
 use crate::columns::{Boundaries, ParquetOptions, ParquetWriter, RowBuffer, Rows};
-use crate::disk::file;
-use crate::disk::file::{DigestWriter, FileError, FileRecord};
+use crate::disk::file::{self, DigestWriter, FileError, FileRecord};
 use crate::error::{Error, Reason, Result};
 use crate::interface::{Endpoint, Period, Regime, Signal, Ticker};
 use crate::tables::{Change, SeriesKey, Table};

@@ -14,9 +14,9 @@ use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::file::{FileError, FileRecord};
+use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::names::{RUN_FILES, is_dataset, is_unique};
-use crate::disk::{digest, file, links};
+use crate::disk::{digest, links};
 use crate::error::{Reason, Result};
 use crate::interface::Endpoint;
 use crate::plan::ServiceIdentity;

@@ -8,8 +8,7 @@ use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{Int32Type, Int64Type, SchemaRef, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
 
-use super::answers;
-use super::answers::{ANSWERS, SeriesAnswer};
+use super::answers::{self, ANSWERS, SeriesAnswer};
 use super::folder::{FilePart, Folder};
 use super::layout::{REJECTS, REQUESTS};
 use super::seal::Seal;

@@ -26,8 +26,7 @@ use super::answers::{Answer, AnswerBatches, AnswerRecord, EarlierAnswers, RowKin
 use super::coverage::{Coverage, Edge, Extent, continue_copies};
 use super::fold::cells::Cells;
 use super::merge_failed;
-use super::sealed::answers;
-use super::sealed::answers::{ANSWERS, LISTINGS, Listing, Listings, Name, SeriesAnswer};
+use super::sealed::answers::{self, ANSWERS, LISTINGS, Listing, Listings, Name, SeriesAnswer};
 use super::sealed::catalog::Archive;
 use super::sealed::rows::Rowfile;
 use super::sealed::seal::{Claim, Counts, DefinitionRecord, RunOrigin, Seal};

@@ -9,8 +9,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
-use std::fs;
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +19,7 @@ use chrono::{DateTime, Utc};
 
 use crate::archive::fold::cells::Cells;
 use crate::archive::fold::merged::{Merged, Portion};
-use crate::archive::sealed::answers;
-use crate::archive::sealed::answers::{ANSWERS, LISTINGS};
+use crate::archive::sealed::answers::{self, ANSWERS, LISTINGS};
 use crate::archive::sealed::by_ticker::Cuts;
 use crate::archive::sealed::catalog::Archive;
 use crate::archive::sealed::folder::Folder;
@@ -30,14 +28,13 @@ use crate::archive::sealed::rows::Rowfile;
 use crate::archive::sealed::seal::{Counts, SEAL, Seal};
 use crate::archive::sealed::sealed_run::{RowsByRun, SealedRun};
 use crate::archive::{FOLDER_OF_UNFINISHED, merge_failed};
-use crate::disk::file::{FileError, FileRecord};
+use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::names::{PACKING, REMOVING, fits};
-use crate::disk::{digest, file, links, remove};
+use crate::disk::{digest, links, remove};
 use crate::error::Result;
 use crate::interface::Endpoint;
 use crate::plan::ServiceIdentity;
-use crate::process::cancel;
-use crate::process::cancel::CancellationToken;
+use crate::process::cancel::{self, CancellationToken};
 use crate::process::trace::work;
 use crate::tables::{Reject, RequestRecord, Table};
 use crate::time::{name_of, random};

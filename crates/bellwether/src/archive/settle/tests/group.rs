@@ -1,8 +1,7 @@
 //! How much is settled at a time, and when that ends.
 
 use std::collections::HashMap;
-use std::fs;
-use std::fs::File;
+use std::fs::{self, File};
 
 use arrow::array::Int32Array;
 
