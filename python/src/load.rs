@@ -125,9 +125,9 @@ fn load_version(
     let dataset = Dataset::find(datasets, &path)?;
     let identity = json!({
         "name": version.name(),
-        "as_of": bellwether::time::to_record(version.as_of()),
-        "rows": version.row_count(),
-        "content": version.content(),
+        "as_of": bellwether::time::to_record(version.record.as_of),
+        "rows": version.record.rows,
+        "content": version.record.content,
         "path": folder,
         "names": names(&dataset),
         "facts": facts(&folder),

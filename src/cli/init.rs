@@ -181,7 +181,7 @@ fn definition<S: AsRef<str>>(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>,
                  # sentiment_base_url = \"https://sentiment.example.com/v1\"\n"
             .to_owned(),
         Some((signals, sentiment)) => {
-            format!("base_url = \"{}\"\nsentiment_base_url = \"{}\"\n", signals.as_url(), sentiment.as_url())
+            format!("base_url = \"{}\"\nsentiment_base_url = \"{}\"\n", signals.0, sentiment.0)
         }
     };
     let starter = include_str!("starter.toml").replace("{name}", name);

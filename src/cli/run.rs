@@ -88,7 +88,7 @@ impl Run {
             LogForm::Text => Form::Text,
         });
         let interrupted = if self.fresh { Interrupted::Leave } else { Interrupted::Resume };
-        let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.duration()));
+        let when_held = self.wait.map_or(WhenHeld::Fail, |time| WhenHeld::Wait(time.0));
         let when_lost = if self.new_archive { WhenLost::BeginAnew } else { WhenLost::Fail };
         let data = self.folders.data_of(&plan.path, project)?;
         let folders = Folders { data: data.clone(), ..self.folders.of_project(project) };

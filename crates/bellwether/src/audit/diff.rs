@@ -89,21 +89,21 @@ pub fn diff(
     let key = key(before, after)?;
     let side = |version: &PublishedReader| Side {
         name: version.name(),
-        rows: version.row_count(),
-        as_of: to_record(version.as_of()),
+        rows: version.record.rows,
+        as_of: to_record(version.record.as_of),
     };
     let columns = values(before.schema(), &key).into_iter().map(|name| ChangedColumn { name, rows: 0 }).collect();
     let mut found = Difference {
         before: side(before),
         after: side(after),
-        definition: changed_keys(before.definition(), after.definition()),
+        definition: changed_keys(&before.record.definition, &after.record.definition),
         added: 0,
         removed: 0,
         changed: 0,
         columns,
     };
     // The digest covers all rows in order, so equal digests mean equal versions.
-    if before.content() != after.content() {
+    if before.record.content != after.record.content {
         let orders = [before, after].map(|version| key_order(version, &key));
         let is_same = orders[0].is_some() && orders[0] == orders[1];
         let [order, _] = orders;
@@ -163,7 +163,7 @@ fn in_rounds(
     order: &[String],
     compare: &mut impl FnMut([RecordBatch; 2]) -> Result<()>,
 ) -> Result<()> {
-    let most = versions.iter().map(|version| version.row_count()).max().unwrap_or_default();
+    let most = versions.iter().map(|version| version.record.rows).max().unwrap_or_default();
     let rounds = most.div_ceil(ROUND_ROWS).max(1);
     for round in 0..rounds {
         let [before, after] = versions.map(|version| share(version, order, |hash| hash % rounds == round));

@@ -15,14 +15,7 @@ use crate::net::address::{self, is_loopback};
 
 /// An address that requests are built on: https, or plain http to this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BaseUrl(Url);
-
-impl BaseUrl {
-    /// The address.
-    pub fn as_url(&self) -> &Url {
-        &self.0
-    }
-}
+pub struct BaseUrl(pub Url);
 
 impl FromStr for BaseUrl {
     type Err = Refusal;
@@ -33,12 +26,7 @@ impl FromStr for BaseUrl {
         // With and without a slash at its end it is the same service.
         let path = url.path().trim_end_matches('/').to_owned();
         url.set_path(&path);
-        // The address is not repeated in the error: it may contain a key.
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err("the address must not have a query\nremove everything from `?` on; \
-                        the key comes from the environment, a file or a command"
-                .to_owned());
-        }
+        refuse_query(&url, "the key comes from the environment, a file or a command")?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err("an address with a user name or password\nremove everything before `@`".to_owned());
         }
@@ -55,6 +43,14 @@ parsed_from_text!(
     BaseUrl,
     json_schema!({ "type": "string", "format": "uri", "examples": ["https://api.example.com/v1"] })
 );
+
+/// The address is not repeated in the refusal: it may contain a key.
+fn refuse_query(url: &Url, hint: &str) -> Result<(), Refusal> {
+    match (url.query(), url.fragment()) {
+        (None, None) => Ok(()),
+        _ => Err(format!("the address must not have a query\nremove everything from `?` or `#` on; {hint}")),
+    }
+}
 
 /// The address of a service as typed: `https://api.example.com/v1`, or the variable of the environment that holds it,
 /// `$VENDOR_URL`. A variable is always the whole address. What it holds is read by the plan, and shown only once it is known
@@ -73,9 +69,9 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, Refusal> {
         const WHOLE: &str = "use `$` and the name of a variable that holds the whole address, such as `$VENDOR_URL`";
         if let Some(name) = text.strip_prefix('$') {
-            let is_letter = |byte: u8| byte.is_ascii_alphabetic() || byte == b'_';
-            let is_name = name.bytes().next().is_some_and(is_letter)
-                && name.bytes().all(|byte| is_letter(byte) || byte.is_ascii_digit());
+            let is_name = !name.is_empty()
+                && !name.starts_with(|first: char| first.is_ascii_digit())
+                && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
             let variable = is_name.then(|| Self::Variable(name.to_owned()));
             return variable.ok_or_else(|| format!("no name of a variable\n{WHOLE}"));
         }
@@ -123,7 +119,6 @@ impl FromStr for HookUrl {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        // The address is not repeated in the error: it may contain a token.
         let hint = "use a full address, such as `https://hooks.example.com/nightly`";
         let url = address::parse(text).map_err(|fault| format!("{fault}\n{hint}"))?;
         match url.scheme() {
@@ -221,18 +216,10 @@ impl FromStr for StoreUrl {
             return Err("not the absolute path of a folder\nwrite three slashes, such as `file:///mnt/share/signals`"
                 .to_owned());
         }
-        // The address is not repeated in the error: it may contain a key.
-        if url.query().is_some() || url.fragment().is_some() {
-            return Err(
-                "the address must not have a query\nremove everything from `?` or `#` on; credentials come from the \
-                        environment, a profile or the instance"
-                    .to_owned(),
-            );
-        }
+        let credentials = "credentials come from the environment, a profile or the instance";
+        refuse_query(&url, credentials)?;
         if url.password().is_some() {
-            return Err("an address with a password\nremove it; credentials come from the environment, a profile or \
-                        the instance"
-                .to_owned());
+            return Err(format!("an address with a password\nremove it; {credentials}"));
         }
         let kind = match url.scheme() {
             "s3" | "s3a" => StoreKind::S3,
@@ -255,10 +242,8 @@ impl FromStr for StoreUrl {
     }
 }
 
-parsed_from_text!(
-    StoreUrl,
-    json_schema!({ "type": "string",
-            "format": "uri",
-            "pattern": "^(s3|s3a|gs|az|abfs|abfss|file)://",
-            "examples": ["s3://bucket/prefix", "file:///mnt/share/signals"], })
-);
+parsed_from_text!(StoreUrl, {
+    let (pattern, examples) =
+        ("^(s3|s3a|gs|az|abfs|abfss|file)://", ["s3://bucket/prefix", "file:///mnt/share/signals"]);
+    json_schema!({ "type": "string", "format": "uri", "pattern": pattern, "examples": examples })
+});

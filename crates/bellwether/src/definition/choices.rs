@@ -1,12 +1,16 @@
 //! The enumerations of a definition.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use super::values::{Refusal, parsed_from_text};
-use crate::interface::closed_set;
-use crate::text::problem::suggestion;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+
+use super::values::{List, Refusal, TextOrList, parsed_from_text};
+use crate::interface::{Ticker, Unknown, closed_set};
+use crate::text::problem::{nearest, suggestion};
 
 /// An enumeration with its spellings.
 macro_rules! choice {
@@ -115,6 +119,55 @@ choice! {
     Available = "available",
 }
 
+/// Which tickers: `"available"`, `["AAPL", "BRK.B"]`, or `"AAPL"`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "TextOrList")]
+pub(crate) enum Tickers {
+    /// A list by name.
+    Known(TickerList),
+    /// An explicit list.
+    Written(List<Ticker>),
+}
+
+impl TryFrom<TextOrList> for Tickers {
+    type Error = Refusal;
+
+    fn try_from(typed: TextOrList) -> Result<Self, Refusal> {
+        match typed {
+            TextOrList::Text(text) => {
+                // Tickers may have any letters: a text close to the name of a list is taken for a typo.
+                let is_list = nearest(&text, TickerList::ALL.iter().map(|list| list.as_str())).is_some();
+                match text.parse() {
+                    Ok(ticker) if !is_list => Ok(Self::Written(List(vec![ticker]))),
+                    _ => text.parse().map(Self::Known),
+                }
+            }
+            TextOrList::List(texts) => {
+                let tickers = texts.iter().map(|text| text.parse()).collect::<Result<_, Unknown>>();
+                tickers
+                    .map(|tickers| Self::Written(List(tickers)))
+                    .map_err(|unknown| format!("{unknown}\n{}", unknown.hint))
+            }
+        }
+    }
+}
+
+impl JsonSchema for Tickers {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Tickers".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let list = generator.subschema_for::<TickerList>();
+        let ticker = generator.subschema_for::<Ticker>();
+        json_schema!({ "anyOf": [list, ticker, { "type": "array", "items": ticker, "minItems": 1 }] })
+    }
+}
+
 choice! {
     /// What to do about a finding.
     OnFinding, "action":
@@ -143,12 +196,8 @@ impl Format {
     /// The format of a file by its name, which ends like the format is spelled.
     pub fn of_file(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
-        let is_of = |format: &Self| {
-            name.strip_suffix(format.as_str())
-                .and_then(|stem| stem.strip_suffix('.'))
-                .is_some_and(|stem| !stem.is_empty())
-        };
-        Self::ALL.iter().copied().find(is_of)
+        let stem = |format: &Self| name.strip_suffix(format.as_str());
+        Self::ALL.iter().copied().find(|format| stem(format).is_some_and(|stem| stem.len() > 1 && stem.ends_with('.')))
     }
 
     /// Whether it is text, compressed or not.

@@ -12,23 +12,47 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::{
-    DateTime, Datelike, MappedLocalTime, NaiveDate, NaiveDateTime, NaiveTime, SubsecRound, TimeDelta, TimeZone,
-    Timelike, Utc, Weekday,
+    DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, SubsecRound, TimeDelta, TimeZone, Timelike, Utc,
 };
-use chrono_tz::{GapInfo, Tz};
+use chrono_tz::Tz;
 use schemars::json_schema;
 
+use super::times::clock_instants;
 use super::values::{Refusal, parsed_from_text};
 
 /// A cron expression: minute, hour, day of month, month and day of week, with or without seconds before them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     text: String,
-    fields: CronFields,
+    /// What it names, in order: seconds, minutes and hours from 0, months from 1.
+    seconds: Vec<u32>,
+    minutes: Vec<u32>,
+    hours: Vec<u32>,
+    months: Vec<u32>,
+    /// The days of the month; none for `*`, which names no day of its own.
+    days: Option<Vec<DayRule>>,
+    weekdays: Option<Vec<DayRule>>,
+    /// Whether a day must be named by both fields (`+MON`), rather than by either.
+    needs_both: bool,
 }
 
-/// The longest expression, in bytes.
-const MAX_BYTES: usize = 200;
+/// Days that a field names. Sunday is weekday zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DayRule {
+    /// A day of the month.
+    Day(u32),
+    /// The last day: `L`.
+    LastDay,
+    /// The last workday: `LW`.
+    LastWorkday,
+    /// The workday nearest to a day of the same month: `15W`.
+    NearestWorkday(u32),
+    Weekday(u32),
+    /// The first to the fifth of a weekday: `5#2`.
+    NthWeekday(u32, u32),
+    /// The last of a weekday: `5L`.
+    LastWeekday(u32),
+}
 
 /// Whatever is due at all is due within eight years, and leap days on a weekday within forty.
 const MAX_DAYS: usize = 41 * 366;
@@ -47,13 +71,13 @@ impl Cron {
     /// The first time after an instant; `None` if the calendar of the program ends before.
     pub fn next_after(&self, instant: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
         let from = instant.trunc_subsecs(0);
-        if self.is_hourly() {
+        if self.hours.len() == 24 {
             return self.next_shown(from + TimeDelta::seconds(1), zone);
         }
         let mut local = from.with_timezone(&zone).naive_local();
         loop {
             local = self.first_from(local + TimeDelta::seconds(1))?;
-            let due = first_shown(local, zone)?;
+            let (due, _) = clock_instants(local, zone);
             if due > from {
                 return Some(due);
             }
@@ -86,178 +110,112 @@ impl Cron {
         due_within(far)
     }
 
-    /// Whether every hour is named.
-    fn is_hourly(&self) -> bool {
-        self.fields.hours.len() == 24
-    }
-
     /// The first clock time that is named, from one on.
     fn first_from(&self, local: NaiveDateTime) -> Option<NaiveDateTime> {
-        if self.fields.name_day(local.date())
-            && let Some(time) = self.fields.first_time(local.time())
+        let first_time = |from: NaiveTime| {
+            let hours = self.hours.iter().filter(|&&hour| hour >= from.hour());
+            let minutes = hours.flat_map(|&hour| self.minutes.iter().map(move |&minute| (hour, minute)));
+            let mut times = minutes.flat_map(|(hour, minute)| {
+                self.seconds.iter().filter_map(move |&second| NaiveTime::from_hms_opt(hour, minute, second))
+            });
+            times.find(|&time| time >= from)
+        };
+        if self.names_day(local.date())
+            && let Some(time) = first_time(local.time())
         {
             return Some(local.date().and_time(time));
         }
-        let date = self.first_day(local.date().succ_opt()?)?;
-        Some(date.and_time(self.fields.first_time(NaiveTime::MIN)?))
+        Some(self.first_day(local.date().succ_opt()?)?.and_time(first_time(NaiveTime::MIN)?))
     }
 
     fn first_day(&self, from: NaiveDate) -> Option<NaiveDate> {
-        from.iter_days().take(MAX_DAYS).find(|&date| self.fields.name_day(date))
+        from.iter_days().take(MAX_DAYS).find(|&date| self.names_day(date))
     }
 
     /// The first instant from one on at which the clock shows a time that is named, minute by minute of a named day.
     fn next_shown(&self, from: DateTime<Utc>, zone: Tz) -> Option<DateTime<Utc>> {
-        let CronFields { seconds, minutes, .. } = &self.fields;
         let mut at = from;
         loop {
             let local = at.with_timezone(&zone).naive_local();
             // A clock that repeats midnight goes back to the day before.
-            let is_named = self.fields.name_day(local.date());
+            let is_named = self.names_day(local.date());
             if !is_named && zone.from_local_datetime(&local).single().is_some() {
-                at = first_shown(self.first_day(local.date().succ_opt()?)?.and_time(NaiveTime::MIN), zone)?;
+                at = clock_instants(self.first_day(local.date().succ_opt()?)?.and_time(NaiveTime::MIN), zone).0;
                 continue;
             }
-            let named = seconds.iter().filter(|_| is_named).find(|&&second| second >= local.second());
-            if let Some(second) = named.filter(|_| minutes.contains(&local.minute())) {
+            let named = self.seconds.iter().find(|&&second| is_named && second >= local.second());
+            if let Some(second) = named.filter(|_| self.minutes.contains(&local.minute())) {
                 return Some(at + TimeDelta::seconds(i64::from(second - local.second())));
             }
             at += TimeDelta::seconds(60 - i64::from(local.second()));
         }
     }
-}
 
-/// The first instant at which a clock shows a time or a later one.
-fn first_shown(local: NaiveDateTime, zone: Tz) -> Option<DateTime<Utc>> {
-    let instant = match zone.from_local_datetime(&local) {
-        MappedLocalTime::Single(instant) | MappedLocalTime::Ambiguous(instant, _) => instant,
-        MappedLocalTime::None => GapInfo::new(&local, &zone)?.end?,
-    };
-    Some(instant.with_timezone(&Utc))
-}
-
-/// Reads a field by a function that gives none if it is invalid.
-fn read<T>(field: &FieldKind, text: &str, of: impl FnOnce(&str) -> Option<T>) -> Result<T, Refusal> {
-    let FieldKind { name, low, high, more, .. } = field;
-    of(text).ok_or_else(|| {
-        format!(
-            "invalid {name} `{text}` in a schedule\nuse `*`, a number from {low} to {high}, a range such as `{low}-{high}`, a \
-             step such as `*/2`, or a list of these{more}"
-        )
-    })
-}
-
-/// An expression with its nickname spelled out.
-fn spelled_out(text: &str) -> Result<String, Refusal> {
-    if !text.starts_with('@') {
-        return Ok(text.split_whitespace().collect::<Vec<_>>().join(" "));
-    }
-    let known = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text.trim_end()));
-    known.map(|(_, fields)| (*fields).to_owned()).ok_or_else(|| {
-        let names: Vec<String> = NICKNAMES.iter().map(|(name, _)| format!("`{name}`")).collect();
-        format!("unknown schedule `{text}`\nuse {}, or five fields such as `30 18 * * MON-FRI`", names.join(", "))
-    })
-}
-
-impl fmt::Display for Cron {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(&self.text)
-    }
-}
-
-impl FromStr for Cron {
-    type Err = Refusal;
-
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        if text.len() > MAX_BYTES {
-            return Err(format!("a schedule is longer than {MAX_BYTES} bytes\nuse ranges and steps such as `*/5`"));
-        }
-        let text = text.trim();
-        let spelled = spelled_out(text)?;
-        let given: Vec<&str> = spelled.split(' ').filter(|field| !field.is_empty()).collect();
-        let (second, [minute, hour, day, month, weekday]) = match given[..] {
-            [minute, hour, day, month, weekday] => ("0", [minute, hour, day, month, weekday]),
-            [second, minute, hour, day, month, weekday] => (second, [minute, hour, day, month, weekday]),
-            _ => {
-                return Err(format!(
-                    "a schedule has five fields, found {}\nminute, hour, day of month, month, day of week: `30 18 * * \
-                     MON-FRI`; with six, the first is the second",
-                    given.len()
-                ));
+    fn names_day(&self, date: NaiveDate) -> bool {
+        let is_named =
+            |rules: &Option<Vec<DayRule>>| rules.as_ref().map(|rules| rules.iter().any(|rule| rule.names(date)));
+        self.months.contains(&date.month())
+            && match (is_named(&self.days), is_named(&self.weekdays)) {
+                (Some(of_month), Some(of_week)) if self.needs_both => of_month && of_week,
+                (Some(of_month), Some(of_week)) => of_month || of_week,
+                (named, None) | (None, named) => named.unwrap_or(true),
             }
-        };
-        let numbers = |field: &FieldKind, text: &str| read(field, text, |text| field.numbers(text));
-        let fields = CronFields {
-            seconds: numbers(&SECOND, second)?,
-            minutes: numbers(&MINUTE, minute)?,
-            hours: numbers(&HOUR, hour)?,
-            days: read(&DAY, day, |text| DayField::read(text, DayField::read_day))?,
-            months: numbers(&MONTH, month)?,
-            weekdays: read(&WEEKDAY, weekday, |text| {
-                let text = text.strip_prefix('+').unwrap_or(text);
-                DayField::read(text, DayField::read_weekday)
-            })?,
-            needs_both: weekday.starts_with('+'),
-        };
-        let cron = Self { text: if text.starts_with('@') { text.to_owned() } else { spelled.clone() }, fields };
-        // From a leap year on.
-        let start = NaiveDate::from_ymd_opt(2000, 1, 1).expect("a day");
-        if cron.first_day(start).is_none() {
-            return Err(format!("a schedule that is never due: `{text}`\nchange the day of month or the month"));
-        }
-        Ok(cron)
     }
 }
 
-parsed_from_text!(Cron, json_schema!({ "type": "string", "examples": ["30 18 * * MON-FRI", "@daily"] }));
+impl DayRule {
+    fn names(self, date: NaiveDate) -> bool {
+        let (day, last) = (date.day(), u32::from(date.num_days_in_month()));
+        let weekday = date.weekday().num_days_from_sunday();
+        match self {
+            Self::Day(named) => day == named,
+            Self::LastDay => day == last,
+            Self::LastWorkday => day == nearest_workday(date, last, last),
+            Self::NearestWorkday(named) => named <= last && day == nearest_workday(date, named, last),
+            Self::Weekday(named) => weekday == named,
+            Self::NthWeekday(named, count) => weekday == named && day.div_ceil(7) == count,
+            Self::LastWeekday(named) => weekday == named && day + 7 > last,
+        }
+    }
 
-/// What an expression names, field by field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct CronFields {
-    /// The seconds, from 0.
-    seconds: Vec<u32>,
-    /// The minutes, from 0.
-    minutes: Vec<u32>,
-    /// The hours, from 0.
-    hours: Vec<u32>,
-    /// The months, from 1.
-    months: Vec<u32>,
-    /// The days of the month.
-    days: DayField,
-    /// From Sunday, which is zero.
-    weekdays: DayField,
-    /// Whether a day must be named by both fields (`+MON`), rather than by either.
-    needs_both: bool,
+    /// An item of a field of days of the month.
+    fn of_month(item: &str) -> Option<Vec<Self>> {
+        match (item, item.strip_suffix('W')) {
+            ("L", _) => Some(vec![Self::LastDay]),
+            (_, Some("L")) => Some(vec![Self::LastWorkday]),
+            (_, Some(day)) => Some(vec![Self::NearestWorkday(DAY.number(day)?)]),
+            (_, None) => Some(DAY.item(item)?.into_iter().map(Self::Day).collect()),
+        }
+    }
+
+    /// An item of a field of weekdays. Sunday is the seventh day, too.
+    fn of_week(item: &str) -> Option<Vec<Self>> {
+        match (item.split_once('#'), item.strip_suffix('L')) {
+            (Some((weekday, "L")), _) | (None, Some(weekday)) => {
+                Some(vec![Self::LastWeekday(WEEKDAY.number(weekday)? % 7)])
+            }
+            (Some((weekdays, count)), _) => {
+                let count = digits(count).filter(|count| (1..=5).contains(count))?;
+                Some(WEEKDAY.item(weekdays)?.into_iter().map(|day| Self::NthWeekday(day % 7, count)).collect())
+            }
+            (None, None) => Some(WEEKDAY.item(item)?.into_iter().map(|day| Self::Weekday(day % 7)).collect()),
+        }
+    }
 }
 
-/// The days of a month or of a week.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct DayField {
-    /// `*`, which names no day of its own.
-    is_any: bool,
-    /// The days by number.
-    numbers: Vec<u32>,
-    /// The days that depend on the month.
-    marks: Vec<Mark>,
-}
-
-/// A day that depends on the month.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mark {
-    /// The last day: `L`.
-    LastDay,
-    /// The last workday: `LW`.
-    LastWorkday,
-    /// The workday nearest to a day of the same month: `15W`.
-    NearestWorkday(u32),
-    /// The first to the fifth of a weekday: `5#2`.
-    Nth(u32, u32),
-    /// The last of a weekday: `5L`.
-    Last(u32),
+/// The workday of a month that is nearest to one of its days.
+fn nearest_workday(month: NaiveDate, day: u32, last: u32) -> u32 {
+    match month.with_day(day).map(|date| date.weekday().num_days_from_sunday()) {
+        Some(6) if day == 1 => 3,
+        Some(6) => day - 1,
+        Some(0) if day == last => day - 2,
+        Some(0) => day + 1,
+        _ => day,
+    }
 }
 
 /// A field of an expression.
-struct FieldKind {
+struct Field {
     name: &'static str,
     low: u32,
     high: u32,
@@ -272,23 +230,44 @@ const MONTHS: &[&str] = &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG"
 /// Sunday is the first day and the seventh.
 const WEEKDAYS: &[&str] = &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"];
 
-const SECOND: FieldKind = FieldKind { name: "second", low: 0, high: 59, words: &[], more: "" };
-const MINUTE: FieldKind = FieldKind { name: "minute", low: 0, high: 59, words: &[], more: "" };
-const HOUR: FieldKind = FieldKind { name: "hour", low: 0, high: 23, words: &[], more: "" };
-const DAY: FieldKind = FieldKind { name: "day of month", low: 1, high: 31, words: &[], more: ", or `L` for the last" };
-const MONTH: FieldKind =
-    FieldKind { name: "month", low: 1, high: 12, words: MONTHS, more: ", with names such as `JAN`" };
-const WEEKDAY: FieldKind =
-    FieldKind { name: "day of week", low: 0, high: 7, words: WEEKDAYS, more: ", with names such as `MON-FRI`" };
+const SECOND: Field = Field { name: "second", low: 0, high: 59, words: &[], more: "" };
+const MINUTE: Field = Field { name: "minute", low: 0, high: 59, words: &[], more: "" };
+const HOUR: Field = Field { name: "hour", low: 0, high: 23, words: &[], more: "" };
+const DAY: Field = Field { name: "day of month", low: 1, high: 31, words: &[], more: ", or `L` for the last" };
+const MONTH: Field = Field { name: "month", low: 1, high: 12, words: MONTHS, more: ", with names such as `JAN`" };
+const WEEKDAY: Field =
+    Field { name: "day of week", low: 0, high: 7, words: WEEKDAYS, more: ", with names such as `MON-FRI`" };
 
-impl FieldKind {
-    /// The numbers that a field names, in order; `None` if it names none.
-    fn numbers(&self, text: &str) -> Option<Vec<u32>> {
+impl Field {
+    /// The numbers that a list names, in order.
+    fn numbers(&self, text: &str) -> Result<Vec<u32>, Refusal> {
         if text == "*" {
-            return Some((self.low..=self.high).collect());
+            return Ok((self.low..=self.high).collect());
         }
-        let items: Vec<Vec<u32>> = text.split(',').map(|item| self.item(item)).collect::<Option<_>>()?;
-        Some(in_order(items.concat()))
+        let mut numbers = self.list(text, |item| self.item(item))?;
+        numbers.sort_unstable();
+        numbers.dedup();
+        Ok(numbers)
+    }
+
+    /// The days that a list names; none for `*`.
+    fn days(&self, text: &str, item: fn(&str) -> Option<Vec<DayRule>>) -> Result<Option<Vec<DayRule>>, Refusal> {
+        if matches!(text, "*" | "?") {
+            return Ok(None);
+        }
+        self.list(text, |text| item(&text.replace('?', "*").to_ascii_uppercase())).map(Some)
+    }
+
+    /// What the items of a list name.
+    fn list<T: Clone>(&self, text: &str, item: impl Fn(&str) -> Option<Vec<T>>) -> Result<Vec<T>, Refusal> {
+        let Self { name, low, high, more, .. } = self;
+        let items = text.split(',').map(item).collect::<Option<Vec<_>>>();
+        items.map(|items| items.concat()).ok_or_else(|| {
+            format!(
+                "invalid {name} `{text}` in a schedule\nuse `*`, a number from {low} to {high}, a range such as \
+                 `{low}-{high}`, a step such as `*/2`, or a list of these{more}"
+            )
+        })
     }
 
     /// The numbers that an item of a list names.
@@ -319,111 +298,59 @@ impl FieldKind {
     }
 }
 
-impl DayField {
-    /// The days that a field names; the items of its list are read one by one into the numbers and the marks.
-    fn read(text: &str, item: fn(&str, &mut Self) -> Option<()>) -> Option<Self> {
-        let text = text.replace('?', "*").to_ascii_uppercase();
-        let mut days = Self { is_any: text == "*", numbers: Vec::new(), marks: Vec::new() };
-        if !days.is_any {
-            text.split(',').try_for_each(|text| item(text, &mut days))?;
-        }
-        Some(days)
-    }
-
-    /// An item of a field of days of the month.
-    fn read_day(item: &str, days: &mut Self) -> Option<()> {
-        match (item, item.strip_suffix('W')) {
-            ("L", _) => days.marks.push(Mark::LastDay),
-            (_, Some("L")) => days.marks.push(Mark::LastWorkday),
-            (_, Some(day)) => days.marks.push(Mark::NearestWorkday(DAY.number(day)?)),
-            (_, None) => days.numbers.extend(DAY.item(item)?),
-        }
-        Some(())
-    }
-
-    /// An item of a field of weekdays. Sunday is the seventh day, too.
-    fn read_weekday(item: &str, days: &mut Self) -> Option<()> {
-        match (item.split_once('#'), item.strip_suffix('L')) {
-            (Some((weekday, "L")), _) | (None, Some(weekday)) => {
-                days.marks.push(Mark::Last(WEEKDAY.number(weekday)? % 7));
-            }
-            (Some((weekdays, count)), _) => {
-                let count = digits(count).filter(|count| (1..=5).contains(count))?;
-                days.marks.extend(WEEKDAY.item(weekdays)?.into_iter().map(|day| Mark::Nth(day % 7, count)));
-            }
-            (None, None) => days.numbers.extend(WEEKDAY.item(item)?.into_iter().map(|day| day % 7)),
-        }
-        Some(())
-    }
-}
-
-impl Mark {
-    /// Whether it is a day.
-    fn is(self, date: NaiveDate) -> bool {
-        let last = u32::from(date.num_days_in_month());
-        let weekday = date.weekday().num_days_from_sunday();
-        match self {
-            Self::LastDay => date.day() == last,
-            Self::LastWorkday => date.day() == nearest_workday(date, last, last),
-            Self::NearestWorkday(day) => day <= last && date.day() == nearest_workday(date, day, last),
-            Self::Nth(named, count) => weekday == named && date.day().div_ceil(7) == count,
-            Self::Last(named) => weekday == named && date.day() + 7 > last,
-        }
-    }
-}
-
-/// The workday of a month that is nearest to one of its days.
-fn nearest_workday(month: NaiveDate, day: u32, last: u32) -> u32 {
-    match month.with_day(day).map(|date| date.weekday()) {
-        Some(Weekday::Sat) if day == 1 => 3,
-        Some(Weekday::Sat) => day - 1,
-        Some(Weekday::Sun) if day == last => day - 2,
-        Some(Weekday::Sun) => day + 1,
-        _ => day,
-    }
-}
-
-impl CronFields {
-    /// Whether a day is named.
-    fn name_day(&self, date: NaiveDate) -> bool {
-        let (days, weekdays) = (&self.days, &self.weekdays);
-        let of_month = || days.numbers.contains(&date.day()) || days.marks.iter().any(|mark| mark.is(date));
-        let of_week = || {
-            let weekday = date.weekday().num_days_from_sunday();
-            weekdays.numbers.contains(&weekday) || weekdays.marks.iter().any(|mark| mark.is(date))
-        };
-        self.months.contains(&date.month())
-            && match (days.is_any, weekdays.is_any) {
-                (true, true) => true,
-                (true, _) => of_week(),
-                (_, true) => of_month(),
-                _ if self.needs_both => of_month() && of_week(),
-                _ => of_month() || of_week(),
-            }
-    }
-
-    /// The first time of a day that is named, from a time on.
-    fn first_time(&self, from: NaiveTime) -> Option<NaiveTime> {
-        let mut hours = self.hours.iter().filter(|&&hour| hour >= from.hour());
-        hours.find_map(|&hour| self.times_of(hour).find(|&time| time >= from))
-    }
-
-    fn times_of(&self, hour: u32) -> impl Iterator<Item = NaiveTime> {
-        let seconds = self.seconds.iter();
-        let of_minute =
-            move |&minute| seconds.clone().filter_map(move |&second| NaiveTime::from_hms_opt(hour, minute, second));
-        self.minutes.iter().flat_map(of_minute)
-    }
-}
-
 /// A number in decimal digits alone.
 fn digits(text: &str) -> Option<u32> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// Values in order, once each.
-fn in_order(mut values: Vec<u32>) -> Vec<u32> {
-    values.sort_unstable();
-    values.dedup();
-    values
+impl fmt::Display for Cron {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&self.text)
+    }
 }
+
+impl FromStr for Cron {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        if text.len() > 200 {
+            return Err("a schedule is longer than 200 bytes\nuse ranges and steps such as `*/5`".to_owned());
+        }
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let nickname = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(&text));
+        if nickname.is_none() && text.starts_with('@') {
+            let names = NICKNAMES.map(|(name, _)| format!("`{name}`")).join(", ");
+            let hint = format!("use {names}, or five fields such as `30 18 * * MON-FRI`");
+            return Err(format!("unknown schedule `{text}`\n{hint}"));
+        }
+        let mut given: Vec<&str> = nickname.map_or(&*text, |(_, fields)| *fields).split_whitespace().collect();
+        if given.len() == 5 {
+            given.insert(0, "0");
+        }
+        let [second, minute, hour, day, month, weekday] = given[..] else {
+            return Err(format!(
+                "a schedule has five fields, found {}\nminute, hour, day of month, month, day of week: `30 18 * * \
+                 MON-FRI`; with six, the first is the second",
+                given.len()
+            ));
+        };
+        let cron = Self {
+            seconds: SECOND.numbers(second)?,
+            minutes: MINUTE.numbers(minute)?,
+            hours: HOUR.numbers(hour)?,
+            days: DAY.days(day, DayRule::of_month)?,
+            months: MONTH.numbers(month)?,
+            weekdays: WEEKDAY.days(weekday.strip_prefix('+').unwrap_or(weekday), DayRule::of_week)?,
+            needs_both: weekday.starts_with('+'),
+            text,
+        };
+        // From a leap year on.
+        let start = NaiveDate::from_ymd_opt(2000, 1, 1).expect("a day");
+        match cron.first_day(start) {
+            Some(_) => Ok(cron),
+            None => Err(format!("a schedule that is never due: `{cron}`\nchange the day of month or the month")),
+        }
+    }
+}
+
+parsed_from_text!(Cron, json_schema!({ "type": "string", "examples": ["30 18 * * MON-FRI", "@daily"] }));

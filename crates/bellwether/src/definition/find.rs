@@ -11,8 +11,6 @@ use crate::text::human;
 use crate::text::problem::nearest;
 use crate::trust::Author;
 
-const EXTENSION: &str = "toml";
-
 /// The name and the text of the definition that is built in.
 const DEMO: (&str, &str) = ("demo", include_str!("demo.toml"));
 
@@ -43,17 +41,12 @@ impl DefinitionFile {
     ///
     /// When the file's name cannot name a dataset.
     pub fn new(path: PathBuf, text: String) -> Result<Self> {
-        match path.file_stem().and_then(|stem| stem.to_str()).filter(|name| is_safe(name)) {
-            Some(name) => Ok(Self {
-                name: name.to_owned(),
-                reading: ParsedDefinition::read(&text),
-                text,
-                path,
-                author: Author::Caller,
-                root: PathBuf::new(),
-            }),
-            None => Err(unusable_name(&path)),
-        }
+        // The name becomes that of folders and files.
+        let name = path.file_stem().and_then(|stem| stem.to_str());
+        let name = name.filter(|name| is_dataset(name) && !name.starts_with('-'));
+        let name = name.ok_or_else(|| unusable_name(&path))?.to_owned();
+        let reading = ParsedDefinition::read(&text);
+        Ok(Self { name, path, text, reading, author: Author::Caller, root: PathBuf::new() })
     }
 
     /// The same definition, with the text of its file.
@@ -127,39 +120,25 @@ pub fn path_of(name_or_path: &str, definitions: &Path) -> PathBuf {
 
 /// The file of a definition in a folder, whose name may have a dot, by mistake.
 fn file_of(name: &str, definitions: &Path) -> PathBuf {
-    definitions.join(format!("{name}.{EXTENSION}"))
-}
-
-/// A definition's name becomes the name of folders and files.
-fn is_safe(name: &str) -> bool {
-    is_dataset(name) && !name.starts_with('-')
+    definitions.join(format!("{name}.toml"))
 }
 
 /// The names of the definitions in a folder.
 pub fn names(folder: &Path) -> Result<Vec<String>> {
-    let name = |file: PathBuf| {
-        let is_definition = file.extension().is_some_and(|extension| extension == EXTENSION);
-        is_definition.then(|| file.file_stem()?.to_str().map(str::to_owned))?
-    };
-    let mut names: Vec<String> = file::entries(folder)?.into_iter().filter_map(name).collect();
+    let definitions = file::entries(folder)?.into_iter().filter(|file| file.extension().is_some_and(|it| it == "toml"));
+    let mut names: Vec<String> = definitions.filter_map(|file| Some(file.file_stem()?.to_str()?.to_owned())).collect();
     names.sort();
     Ok(names)
 }
 
 /// The definitions in a folder, by name, with their descriptions.
 pub fn catalog(folder: &Path) -> Result<Vec<(String, Option<String>)>> {
-    #[derive(serde::Deserialize)]
-    struct Described {
-        description: Option<String>,
-    }
-
-    let described = |name: String| {
-        let path = file_of(&name, folder);
-        let text = read(&path).ok().and_then(|bytes| text_of(&path, bytes).ok());
-        let described = text.and_then(|text| toml::from_str(&text).ok());
-        (name, described.and_then(|Described { description }| description))
+    let description = |name: &str| -> Option<String> {
+        let path = file_of(name, folder);
+        let text = text_of(&path, read(&path).ok()?).ok()?;
+        Some(text.parse::<toml::Table>().ok()?.get("description")?.as_str()?.to_owned())
     };
-    Ok(names(folder)?.into_iter().map(described).collect())
+    Ok(names(folder)?.into_iter().map(|name| (name.clone(), description(&name))).collect())
 }
 
 fn missing(given: &str, path: PathBuf) -> Error {

@@ -10,7 +10,6 @@ mod changes;
 mod choices;
 mod cron;
 mod find;
-mod kinds;
 mod reader;
 mod times;
 mod values;
@@ -27,6 +26,7 @@ use crate::interface::{Period, Regime, Sector, Signal, Ticker};
 pub(crate) use addresses::Address;
 pub use addresses::{BaseUrl, Hook, HookUrl, StoreKind, StoreUrl};
 pub use changes::{ChangedKey, changed_keys};
+pub(crate) use choices::Tickers;
 pub use choices::{
     Added, Availability, Compression, DatasetKind, DatesPer, Duplicates, Exchange, Format, HistoryForm, Layout,
     ListOrder, NewsSource, OnFinding, Service, Statistic, TickerList, TradeAt, TrustedClock, Vintage, Vintages,
@@ -39,7 +39,7 @@ pub use times::{
     CalendarDay, CatchUp, DayCount, Days, NaiveRule, OpeningHours, RelativeDay, TimeOfDay, TimeSpan, Zone,
 };
 pub use values::Confidence;
-pub(crate) use values::{List, Pair, Share, Tickers};
+pub(crate) use values::{List, Pair, Share};
 
 /// A Bellwether pipeline: what to fetch from the service, and the dataset to build from it.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -531,20 +531,13 @@ pub(crate) struct HooksSection {
     pub timeout: Option<TimeSpan>,
 }
 
-impl Definition {
-    /// The JSON Schema of a definition.
-    pub(crate) fn json_schema() -> Schema {
-        let transform = RecursiveTransform(without_null);
-        let generator = SchemaSettings::draft2020_12().with_transform(transform).into_generator();
-        let mut schema = generator.into_root_schema_for::<Self>();
-        schema.insert("$id".to_owned(), concat!("urn:bellwether:definition:", env!("CARGO_PKG_VERSION")).into());
-        schema
-    }
-}
-
 /// The JSON Schema of a definition.
 pub fn json_schema() -> Schema {
-    Definition::json_schema()
+    let transform = RecursiveTransform(without_null);
+    let generator = SchemaSettings::draft2020_12().with_transform(transform).into_generator();
+    let mut schema = generator.into_root_schema_for::<Definition>();
+    schema.insert("$id".to_owned(), concat!("urn:bellwether:definition:", env!("CARGO_PKG_VERSION")).into());
+    schema
 }
 
 /// TOML has no null: an optional value is described by its type alone.

@@ -2,7 +2,8 @@
 //!
 //! Deserializing stops at the first error. So each value is first deserialized on its own, in a table that holds
 //! nothing else, and removed from the file if it fails. The rest deserializes as a whole and can still be checked. The
-//! types of the definition remain the only description of the format.
+//! types of the definition remain the only description of the format: values of the wrong kind, such as text where a number
+//! belongs, are explained by the schema.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,15 +16,14 @@ use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeArray, DeString, DeTable, DeValue};
 
-use super::Definition;
-use super::kinds::ExpectedKind;
 use super::values::is_list;
-use crate::text::problem::{Problem, SHOWN, suggestion};
+use super::{Definition, json_schema};
+use crate::text::problem::{Problem, SHOWN, choices, suggestion};
 
 type Key<'i> = Spanned<DeString<'i>>;
 type Value<'i> = Spanned<DeValue<'i>>;
 
-static SCHEMA: LazyLock<Schema> = LazyLock::new(Definition::json_schema);
+static SCHEMA: LazyLock<Schema> = LazyLock::new(json_schema);
 
 /// The parsed part of a definition, and the problems of the rest.
 #[derive(Clone, Debug, Default)]
@@ -44,18 +44,26 @@ impl ParsedDefinition {
     pub fn read(text: &str) -> Self {
         let (document, faults) = DeTable::parse_recoverable(text);
         let mut reading = Self::default();
-        let schema = &*SCHEMA;
         if !faults.is_empty() {
             // What follows a broken line may be misread: report only syntax errors.
             reading.problems = faults.iter().map(|fault| problem_of(fault, text.len()..text.len())).collect();
-            reading.flawed.extend(names(schema.as_value()).into_iter().map(str::to_owned));
+            reading.flawed.extend(names(SCHEMA.as_value()).into_iter().map(str::to_owned));
             return reading;
         }
         let mut unknown = Vec::new();
-        let table = reading.prune(None, document.into_inner(), schema, schema.as_value(), &mut unknown);
-        reading.problems.extend(unknown_keys(unknown, schema.as_value()));
-        let whole = Spanned::new(0..text.len(), table);
-        match Definition::deserialize(whole.into_deserializer()) {
+        let table = reading.prune(None, document.into_inner(), SCHEMA.as_value(), &mut unknown);
+        unknown.sort_by_key(|unknown| unknown.key.span().start);
+        for (position, UnknownKey { key, section, schema }) in unknown.into_iter().enumerate() {
+            let (given, section): (&str, _) = (key.get_ref(), section.as_deref());
+            let place = section.map_or_else(String::new, |section| format!(" in `[{section}]`"));
+            let mut problem = Problem::new(format!("unknown key `{given}`{place}"), key.span());
+            // Only those that are shown get a hint, since finding the nearest name is slow.
+            if position < SHOWN {
+                problem = problem.with_hint(hint_for_key(given, section, &names(schema)));
+            }
+            reading.problems.push(problem);
+        }
+        match Definition::deserialize(Spanned::new(0..text.len(), table).into_deserializer()) {
             Ok(definition) => reading.definition = definition,
             Err(fault) => reading.problems.push(problem_of(&fault, 0..0)),
         }
@@ -63,13 +71,12 @@ impl ParsedDefinition {
     }
 
     /// Removes unknown keys and invalid values from a section, or from the whole definition.
-    fn prune<'i, 's>(
+    fn prune<'i>(
         &mut self,
         section: Option<&Key<'i>>,
         table: DeTable<'i>,
-        root: &'s Schema,
-        schema: &'s Json,
-        unknown: &mut Vec<UnknownKey<'i, 's>>,
+        schema: &'static Json,
+        unknown: &mut Vec<UnknownKey<'i>>,
     ) -> DeTable<'i> {
         let mut kept = DeTable::new();
         for (key, value) in table {
@@ -77,19 +84,16 @@ impl ParsedDefinition {
                 unknown.push(UnknownKey { key, section: section.map(|name| name.get_ref().to_string()), schema });
                 continue;
             };
-            let (before, span) = (self.problems.len() + unknown.len(), value.span());
-            let inner = resolve(root.as_value(), known);
-            let path = section
-                .map_or_else(|| key.get_ref().to_string(), |name| format!("{}.{}", name.get_ref(), key.get_ref()));
-            let is_section = section.is_none() && !names(inner).is_empty();
+            let (before, span, inner) = (self.problems.len() + unknown.len(), value.span(), resolve(known));
+            let path = section.map_or_else(String::new, |name| format!("{}.", name.get_ref())) + key.get_ref();
             match value.into_inner() {
-                DeValue::Table(entries) if is_section => {
-                    let entries = self.prune(Some(&key), entries, root, inner, unknown);
+                DeValue::Table(entries) if section.is_none() && !names(inner).is_empty() => {
+                    let entries = self.prune(Some(&key), entries, inner, unknown);
                     self.places.insert(path, span.clone());
                     kept.insert(key.clone(), Spanned::new(span, DeValue::Table(entries)));
                 }
                 value => {
-                    let entry = LocatedKey { section, key: &key, expected: ExpectedKind { root, schema: known } };
+                    let entry = LocatedKey { section, key: &key, schema: known };
                     if let Some(value) = entry.prune(Spanned::new(span, value), &mut self.problems) {
                         self.locate(path, &value);
                         kept.insert(key.clone(), value);
@@ -107,13 +111,14 @@ impl ParsedDefinition {
     fn locate(&mut self, path: String, value: &Value<'_>) {
         match value.get_ref() {
             DeValue::Array(elements) => {
-                elements
-                    .iter()
-                    .enumerate()
-                    .for_each(|(index, element)| self.locate(format!("{path}.{index}"), element));
+                for (index, element) in elements.iter().enumerate() {
+                    self.locate(format!("{path}.{index}"), element);
+                }
             }
             DeValue::Table(entries) => {
-                entries.iter().for_each(|(key, value)| self.locate(format!("{path}.{}", key.get_ref()), value));
+                for (key, value) in entries {
+                    self.locate(format!("{path}.{}", key.get_ref()), value);
+                }
             }
             _ => {}
         }
@@ -121,94 +126,100 @@ impl ParsedDefinition {
     }
 }
 
-/// An unknown key.
-struct UnknownKey<'i, 's> {
+/// An unknown key, the section that it is in, and the keys that it may have.
+struct UnknownKey<'i> {
     key: Key<'i>,
-    /// The section that it is in.
     section: Option<String>,
-    /// The keys that it may have.
-    schema: &'s Json,
+    schema: &'static Json,
 }
 
-/// Unknown keys as problems. Only those that are shown get a hint, since finding the nearest name is slow.
-fn unknown_keys(mut unknown: Vec<UnknownKey<'_, '_>>, root: &Json) -> impl Iterator<Item = Problem> {
-    unknown.sort_by_key(|unknown| unknown.key.span().start);
-    unknown.into_iter().enumerate().map(|(position, UnknownKey { key, section, schema })| {
-        let given: &str = key.get_ref();
-        let place = section.as_ref().map_or_else(String::new, |section| format!(" in `[{section}]`"));
-        let problem = Problem::new(format!("unknown key `{given}`{place}"), key.span());
-        if position >= SHOWN {
-            return problem;
-        }
-        problem.with_hint(hint_for_key(given, section.as_deref(), &names(schema), root))
-    })
-}
-
-/// A key, its location, and its expected type.
+/// A key, its section, and what it takes.
 #[derive(Clone, Copy)]
-struct LocatedKey<'k, 'i, 's> {
+struct LocatedKey<'k, 'i> {
     section: Option<&'k Key<'i>>,
     key: &'k Key<'i>,
-    expected: ExpectedKind<'s>,
+    schema: &'static Json,
 }
 
-impl<'i> LocatedKey<'_, 'i, '_> {
+impl<'i> LocatedKey<'_, 'i> {
+    /// What is `items` of a list, or `additionalProperties` of a table whose keys are free.
+    fn inner(self, name: &str) -> &'static Json {
+        alternatives(self.schema).into_iter().find_map(|schema| schema.get(name)).unwrap_or(&Json::Null)
+    }
+
+    /// The same key for the elements of its list, if it takes one.
+    fn element(self) -> Option<Self> {
+        Some(Self { schema: self.inner("items"), ..self }).filter(|element| *element.schema != Json::Null)
+    }
+
     /// A value without its invalid parts: a list keeps its valid elements, any other value is kept or removed.
     fn prune(self, value: Value<'i>, problems: &mut Vec<Problem>) -> Option<Value<'i>> {
-        let span = value.span();
-        match self.normal(value).into_inner() {
-            DeValue::Array(elements) if !elements.is_empty() && self.expected.element().is_known() => {
-                let entry = Self { expected: self.expected.element(), ..self };
-                let mut kept = DeArray::new();
-                for element in elements.iter() {
-                    let mut alone = DeArray::new();
-                    alone.push(element.clone());
-                    let alone = Spanned::new(element.span(), DeValue::Array(alone));
-                    if entry.is_of_kind(element, problems) && entry.probe(alone, problems) {
-                        kept.push(element.clone());
-                    }
+        let value = self.normal(value);
+        if let (DeValue::Array(elements), Some(entry)) = (value.get_ref(), self.element())
+            && !elements.is_empty()
+        {
+            let mut kept = DeArray::new();
+            for element in elements.iter() {
+                let alone = DeValue::Array([element.clone()].into_iter().collect());
+                let alone = Spanned::new(element.span(), alone);
+                if entry.is_of_kind(element, problems) && entry.probe(alone, problems) {
+                    kept.push(element.clone());
                 }
-                (!kept.is_empty()).then(|| Spanned::new(span, DeValue::Array(kept)))
             }
-            value => {
-                let value = Spanned::new(span, value);
-                (self.is_of_kind(&value, problems) && self.probe(value.clone(), problems)).then_some(value)
-            }
+            return (!kept.is_empty()).then(|| Spanned::new(value.span(), DeValue::Array(kept)));
         }
+        (self.is_of_kind(&value, problems) && self.probe(value.clone(), problems)).then_some(value)
     }
 
     /// A value in the form that the types take: a date as its text, and the only value of a list in brackets.
     fn normal(self, value: Value<'i>) -> Value<'i> {
         let span = value.span();
-        let value = match value.into_inner() {
-            DeValue::Array(elements) if self.expected.element().is_known() => {
-                let entry = Self { expected: self.expected.element(), ..self };
+        let value = match (value.into_inner(), self.element()) {
+            (DeValue::Array(elements), Some(entry)) => {
                 DeValue::Array(elements.into_iter().map(|element| entry.normal(element)).collect())
             }
-            value @ (DeValue::Array(_) | DeValue::Table(_)) => value,
-            value if is_list(self.expected.schema) => {
-                let entry = Self { expected: self.expected.element(), ..self };
+            (value @ (DeValue::Array(_) | DeValue::Table(_)), _) => value,
+            (value, Some(entry)) if is_list(self.schema) => {
                 DeValue::Array([entry.normal(Spanned::new(span.clone(), value))].into_iter().collect())
             }
-            DeValue::Datetime(date) if self.expected.is_day() => DeValue::String(date.to_string().into()),
-            value => value,
+            (DeValue::Datetime(date), _) if kinds(self.schema).contains(&DAY) => {
+                DeValue::String(date.to_string().into())
+            }
+            (value, _) => value,
         };
         Spanned::new(span, value)
     }
 
     /// Whether a value is text, a number, a list or a table of such as its key takes it.
     fn is_of_kind(self, value: &Value<'i>, problems: &mut Vec<Problem>) -> bool {
-        if let Some((message, hint)) = self.expected.refusal(self.key.get_ref(), value.get_ref()) {
+        if let Some((message, hint)) = self.refusal(value.get_ref()) {
             problems.push(Problem::new(message, value.span()).with_hint(hint));
             return false;
         }
         let DeValue::Table(entries) = value.get_ref() else { return true };
-        let entry = |key| LocatedKey { section: Some(self.key), key, expected: self.expected.value_of_any_key() };
-        let before = problems.len();
+        let (before, schema) = (problems.len(), self.inner("additionalProperties"));
         for (key, value) in entries {
-            entry(key).is_of_kind(value, problems);
+            LocatedKey { section: Some(self.key), key, schema }.is_of_kind(value, problems);
         }
         problems.len() == before
+    }
+
+    /// The problem with the kind of a value, with a hint; `None` if the kind is right.
+    fn refusal(self, value: &DeValue<'_>) -> Option<(String, String)> {
+        let (mut kinds, key) = (kinds(self.schema), self.key.get_ref());
+        let (first, given) = (*kinds.first()?, kind_of_value(value));
+        if kinds.iter().any(|kind| *kind == given || matches!((*kind, given), (NUMBER, WHOLE) | (DAY, TEXT))) {
+            return None;
+        }
+        kinds.dedup();
+        let given = match value {
+            DeValue::Boolean(flag) => format!("`{flag}`"),
+            DeValue::Integer(_) => NUMBER.to_owned(),
+            DeValue::Float(number) => format!("`{}`", number.as_str()),
+            _ => given.to_owned(),
+        };
+        let message = format!("`{key}` takes {}, not {given}", kinds.join(" or "));
+        Some((message, hint_for_kind(key, first, alternatives(self.schema)[0], value)))
     }
 
     /// Whether a value is valid on its own.
@@ -221,19 +232,84 @@ impl<'i> LocatedKey<'_, 'i, '_> {
         let Err(fault) = Definition::deserialize(Spanned::new(span.clone(), table).into_deserializer()) else {
             return true;
         };
-        let number = ["value", "type"].into_iter().find_map(|what| {
-            let (what, rest) = (format!("invalid {what}: integer `"), fault.message());
-            rest.strip_prefix(&what)?.split_once('`')
+        let number = ["invalid value: integer `", "invalid type: integer `"].into_iter().find_map(|what| {
+            let (number, _) = fault.message().strip_prefix(what)?.split_once('`')?;
+            Some(number)
         });
-        problems.push(match (number, self.expected.description()) {
-            (Some((number, _)), Some(description)) => {
+        let description = self.schema.get("description").and_then(Json::as_str);
+        problems.push(match (number, description.and_then(|text| text.split(". ").next())) {
+            (Some(number), Some(description)) => {
                 let problem = Problem::new(format!("{number} is out of range"), fault.span().unwrap_or(span));
-                let (first, rest) = description.split_at(1);
+                let (first, rest) = description.trim_end_matches('.').split_at(1);
                 problem.with_hint(format!("`{}` is {}{rest}", self.key.get_ref(), first.to_lowercase()))
             }
             _ => problem_of(&fault, span),
         });
         false
+    }
+}
+
+const TEXT: &str = "text";
+const DAY: &str = "a date";
+const WHOLE: &str = "a whole number";
+const NUMBER: &str = "a number";
+const FLAG: &str = "`true` or `false`";
+const LIST: &str = "a list";
+const TABLE: &str = "a table";
+
+/// The kinds of values that a schema takes, in words.
+fn kinds(schema: &'static Json) -> Vec<&'static str> {
+    let kind = |schema: &Json| match schema.get("type")?.as_str()? {
+        "string" if schema.get("format").and_then(Json::as_str) == Some("date") => Some(DAY),
+        "string" => Some(TEXT),
+        "integer" => Some(WHOLE),
+        "number" => Some(NUMBER),
+        "boolean" => Some(FLAG),
+        "array" => Some(LIST),
+        "object" => Some(TABLE),
+        _ => None,
+    };
+    alternatives(schema).into_iter().filter_map(kind).collect()
+}
+
+fn kind_of_value(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => TEXT,
+        DeValue::Integer(_) => WHOLE,
+        DeValue::Float(_) => NUMBER,
+        DeValue::Boolean(_) => FLAG,
+        DeValue::Datetime(_) => DAY,
+        DeValue::Array(_) => LIST,
+        DeValue::Table(_) => TABLE,
+    }
+}
+
+/// How to write a value of the expected kind.
+fn hint_for_kind(key: &str, wanted: &str, schema: &Json, value: &DeValue<'_>) -> String {
+    let is_quoted_by_mistake = match (wanted, value) {
+        (WHOLE, DeValue::String(text)) => text.parse::<i64>().is_ok(),
+        (NUMBER, DeValue::String(text)) => text.parse::<f64>().is_ok(),
+        (FLAG, DeValue::String(text)) => matches!(&**text, "true" | "false"),
+        _ => false,
+    };
+    match (wanted, value) {
+        (TABLE, DeValue::Array(_)) => format!("write `[{key}]` once, in single brackets"),
+        (TABLE, _) => format!("write `[{key}]` on a line of its own, and its keys below it"),
+        (_, DeValue::String(text)) if is_quoted_by_mistake => format!("write it without quotes: `{key} = {text}`"),
+        (WHOLE | NUMBER, DeValue::String(_)) => "write a number, without quotes".to_owned(),
+        (FLAG, _) => "write `true` or `false`, without quotes".to_owned(),
+        (WHOLE | NUMBER, DeValue::Array(_)) => "write one number, without brackets".to_owned(),
+        (WHOLE | NUMBER, _) => format!("write {wanted}"),
+        (TEXT | DAY, DeValue::Array(_)) => "write one value, without brackets".to_owned(),
+        _ => {
+            let list = |name: &str| schema.get(name).and_then(Json::as_array).into_iter().flatten();
+            let of_set: Vec<&str> = list("oneOf").filter_map(|value| value.get("const")?.as_str()).collect();
+            match list("examples").find_map(Json::as_str) {
+                _ if !of_set.is_empty() => format!("write one of these in quotes: {}", choices(of_set)),
+                Some(example) => format!("write it in quotes, such as `{key} = \"{example}\"`"),
+                None => "write it in quotes".to_owned(),
+            }
+        }
     }
 }
 
@@ -246,17 +322,8 @@ fn problem_of(fault: &toml::de::Error, otherwise: Range<usize>) -> Problem {
     }
 }
 
-/// Where a key belongs that is known in another place, if it has one name for one thing there.
-fn elsewhere(given: &str, section: Option<&str>, root: &Json) -> Option<String> {
-    if section.is_some() && property(root, given).is_some() {
-        return Some(format!("`{given}` belongs at the top, before the first section"));
-    }
-    let has_key = |name: &&str| property(resolve(root, property(root, name).unwrap_or(&Json::Null)), given).is_some();
-    let sections: Vec<String> = names(root).into_iter().filter(has_key).map(|name| format!("`[{name}]`")).collect();
-    (!sections.is_empty()).then(|| format!("`{given}` belongs in {}", sections.join(" or ")))
-}
-
-fn hint_for_key(given: &str, section: Option<&str>, known: &[&str], root: &Json) -> String {
+/// What to do about a key that a section does not know. It may belong elsewhere.
+fn hint_for_key(given: &str, section: Option<&str>, known: &[&str]) -> String {
     if section == Some("source") && matches!(given, "api_key" | "key" | "apikey" | "token") {
         return "API keys do not belong in shared files: remove it, revoke it, and set a new one with `BELLWETHER_API_KEY`, \
                 `api_key_file` or `api_key_command`"
@@ -265,23 +332,41 @@ fn hint_for_key(given: &str, section: Option<&str>, known: &[&str], root: &Json)
     if (section, given) == (Some("output"), "columns") {
         return "use `add` in `[dataset]` to add columns, or `columns` to choose all of them".to_owned();
     }
-    let is_slip = known.iter().any(|known| strsim::damerau_levenshtein(known, given) == 1);
-    let elsewhere = elsewhere(given, section, root).filter(|_| !is_slip);
-    elsewhere.unwrap_or_else(|| suggestion(given, known, "known keys"))
+    let root = SCHEMA.as_value();
+    let has_key = |name: &&str| property(root, name).is_some_and(|known| property(resolve(known), given).is_some());
+    let sections: Vec<String> = names(root).into_iter().filter(has_key).map(|name| format!("`[{name}]`")).collect();
+    if known.iter().any(|known| strsim::damerau_levenshtein(known, given) == 1) {
+        suggestion(given, known, "known keys")
+    } else if section.is_some() && property(root, given).is_some() {
+        format!("`{given}` belongs at the top, before the first section")
+    } else if !sections.is_empty() {
+        format!("`{given}` belongs in {}", sections.join(" or "))
+    } else {
+        suggestion(given, known, "known keys")
+    }
 }
 
-fn property<'s>(schema: &'s Json, key: &str) -> Option<&'s Json> {
+fn property(schema: &'static Json, key: &str) -> Option<&'static Json> {
     schema.get("properties")?.get(key)
 }
 
-fn names(schema: &Json) -> Vec<&str> {
+fn names(schema: &'static Json) -> Vec<&'static str> {
     let properties = schema.get("properties").and_then(Json::as_object);
     properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str)).collect()
 }
 
 /// The section that a property refers to, through `$ref` or an optional one's `anyOf`.
-fn resolve<'s>(root: &'s Json, property: &'s Json) -> &'s Json {
+fn resolve(property: &'static Json) -> &'static Json {
     let reference = property.get("$ref").or_else(|| property.get("anyOf")?.get(0)?.get("$ref"));
     let pointer = reference.and_then(Json::as_str).and_then(|reference| reference.strip_prefix('#'));
-    pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(property)
+    pointer.and_then(|pointer| SCHEMA.as_value().pointer(pointer)).unwrap_or(property)
+}
+
+/// The schemas that a value may have.
+fn alternatives(schema: &'static Json) -> Vec<&'static Json> {
+    let schema = if schema.get("$ref").is_some() { resolve(schema) } else { schema };
+    match schema.get("anyOf").and_then(Json::as_array) {
+        Some(some) => some.iter().flat_map(alternatives).collect(),
+        None => vec![schema],
+    }
 }

@@ -1,11 +1,12 @@
 //! Days, times of day, lengths of time, and the clocks that they are on.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use chrono::{DateTime, LocalResult, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
-use chrono_tz::Tz;
+use chrono::{DateTime, LocalResult, Months, NaiveDate, NaiveDateTime, NaiveTime, TimeZone, Utc};
+use chrono_tz::{GapInfo, Tz};
 use schemars::json_schema;
 use serde::{Serialize, Serializer};
 
@@ -61,11 +62,13 @@ impl FromStr for RelativeDay {
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let Some(back) = text.strip_prefix('-') else { return text.parse().map(|CalendarDay(day)| Self::Day(day)) };
-        let count = |unit: char| back.strip_suffix(unit).and_then(|count| count.parse::<u32>().ok());
-        let count = |unit: char| count(unit).filter(|count| (1..=36_600).contains(count));
-        let years = count('y').map(|years| Self::MonthsBack(12 * years));
-        let day = years.or(count('m').map(Self::MonthsBack)).or(count('d').map(Self::DaysBack));
-        day.ok_or_else(|| format!("`{text}` is not a day\nuse the form `2026-11-20`, or `-2y`, `-6m` or `-90d`"))
+        let (count, unit) = back.split_at_checked(back.len().saturating_sub(1)).unwrap_or_default();
+        match (count.parse::<u32>().ok().filter(|count| (1..=36_600).contains(count)), unit) {
+            (Some(years), "y") => Ok(Self::MonthsBack(12 * years)),
+            (Some(months), "m") => Ok(Self::MonthsBack(months)),
+            (Some(days), "d") => Ok(Self::DaysBack(days)),
+            _ => Err(format!("`{text}` is not a day\nuse the form `2026-11-20`, or `-2y`, `-6m` or `-90d`")),
+        }
     }
 }
 
@@ -158,41 +161,28 @@ parsed_from_text!(NaiveRule, json_schema!({ "type": "string", "examples": ["utc"
 
 /// A length of time, spelled `90s`, `15m` or `2h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TimeSpan(Duration);
-
-impl TimeSpan {
-    /// How long.
-    pub fn duration(self) -> Duration {
-        self.0
-    }
-}
+pub struct TimeSpan(pub Duration);
 
 impl FromStr for TimeSpan {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        const DAY: u64 = 86_400;
-        match seconds(text).filter(|seconds| (1..=DAY).contains(seconds)) {
-            Some(seconds) => Ok(Self(Duration::from_secs(seconds))),
-            None => {
-                Err(format!("`{text}` is not a duration\nuse a number and `s`, `m` or `h`, such as `15m`, up to a day"))
-            }
-        }
+        within(text, 1..=DAY, "`s`, `m` or `h`, such as `15m`, up to a day").map(Self)
     }
 }
 
-/// The seconds of a duration with a unit: `90s`, `15m`, `2h` or `1d`.
-fn seconds(text: &str) -> Option<u64> {
-    let (at, unit) = text.char_indices().next_back()?;
-    let unit = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3600,
-        'd' => 86_400,
-        _ => return None,
-    };
-    let digits = Some(&text[..at]).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
-    digits.parse::<u64>().ok()?.checked_mul(unit)
+/// The seconds of a day.
+const DAY: u64 = 86_400;
+
+/// A duration with a unit, within bounds in seconds: `90s`, `15m`, `2h` or `1d`.
+fn within(text: &str, bounds: RangeInclusive<u64>, hint: &str) -> Result<Duration, Refusal> {
+    let units = [("s", 1), ("m", 60), ("h", 3600), ("d", DAY)];
+    let seconds = units.into_iter().find_map(|(unit, seconds)| {
+        let digits = text.strip_suffix(unit).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?;
+        digits.parse::<u64>().ok()?.checked_mul(seconds)
+    });
+    let seconds = seconds.filter(|seconds| bounds.contains(seconds));
+    seconds.map(Duration::from_secs).ok_or_else(|| format!("`{text}` is not a duration\nuse a number and {hint}"))
 }
 
 parsed_from_text!(
@@ -202,26 +192,13 @@ parsed_from_text!(
 
 /// How late a run may start, spelled `12h` or `1d`; zero to start on time or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CatchUp(Duration);
-
-impl CatchUp {
-    /// How long.
-    pub fn duration(self) -> Duration {
-        self.0
-    }
-}
+pub struct CatchUp(pub Duration);
 
 impl FromStr for CatchUp {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        const MONTH: u64 = 31 * 86_400;
-        match seconds(text).filter(|seconds| *seconds <= MONTH) {
-            Some(seconds) => Ok(Self(Duration::from_secs(seconds))),
-            None => Err(format!(
-                "`{text}` is not a duration\nuse a number and `s`, `m`, `h` or `d`, such as `1d`, up to `31d`; `0s` for none"
-            )),
-        }
+        within(text, 0..=31 * DAY, "`s`, `m`, `h` or `d`, such as `1d`, up to `31d`; `0s` for none").map(Self)
     }
 }
 
@@ -266,14 +243,11 @@ impl FromStr for Days {
     type Err = Refusal;
 
     fn from_str(text: &str) -> Result<Self, Refusal> {
-        let digits = text.strip_suffix('d').filter(|digits| !digits.is_empty() && digits.len() <= 5);
-        let count = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-        match count.and_then(|digits| digits.parse::<u16>().ok()).filter(|&count| count <= Self::MAX) {
-            Some(count) => Ok(Self(count)),
-            None => {
-                Err(format!("`{text}` is not a number of days\nuse a whole number and `d`, such as `7d`, up to 3660d"))
-            }
-        }
+        let digits = text.strip_suffix('d').filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        let count = digits.and_then(|digits| digits.parse::<u16>().ok()).filter(|&count| count <= Self::MAX);
+        count.map(Self).ok_or_else(|| {
+            format!("`{text}` is not a number of days\nuse a whole number and `d`, such as `7d`, up to 3660d")
+        })
     }
 }
 
@@ -353,14 +327,16 @@ impl TimeOfDay {
 
 /// The first and last instant at which a clock shows a time. A time that it skips counts as the moment it resumes.
 pub(crate) fn clock_instants(naive: NaiveDateTime, zone: Tz) -> (DateTime<Utc>, DateTime<Utc>) {
-    /// No clock was ever put forward by more than a day.
-    const LONGEST_SKIP_MINUTES: i64 = 25 * 60;
-    let shown = |minutes: i64| match zone.from_local_datetime(&naive.checked_add_signed(TimeDelta::minutes(minutes))?) {
-        LocalResult::Single(instant) => Some((instant.to_utc(), instant.to_utc())),
-        LocalResult::Ambiguous(first, last) => Some((first.to_utc(), last.to_utc())),
-        LocalResult::None => None,
+    let (first, last) = match zone.from_local_datetime(&naive) {
+        LocalResult::Single(instant) => (instant, instant),
+        LocalResult::Ambiguous(first, last) => (first, last),
+        LocalResult::None => {
+            let resumes = GapInfo::new(&naive, &zone).and_then(|gap| gap.end);
+            let resumes = resumes.unwrap_or_else(|| zone.from_utc_datetime(&naive));
+            (resumes, resumes)
+        }
     };
-    (0..=LONGEST_SKIP_MINUTES).find_map(shown).unwrap_or((naive.and_utc(), naive.and_utc()))
+    (first.to_utc(), last.to_utc())
 }
 
 impl fmt::Display for TimeOfDay {

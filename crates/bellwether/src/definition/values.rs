@@ -11,9 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::choices::TickerList;
-use crate::interface::{Period, Regime, Ticker, Unknown};
-use crate::text::problem::{nearest, suggestion};
+use crate::interface::{Period, Regime, Unknown};
+use crate::text::problem::suggestion;
 
 /// Why a value is invalid: the message, and a hint on a second line.
 pub(super) type Refusal = String;
@@ -61,7 +60,7 @@ pub(super) enum TextOrList {
 /// value, which so keeps its place; the schema offers both forms.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct List<T>(Vec<T>);
+pub(crate) struct List<T>(pub(super) Vec<T>);
 
 impl<T> Deref for List<T> {
     type Target = [T];
@@ -121,8 +120,9 @@ impl TryFrom<f64> for Confidence {
     type Error = Refusal;
 
     fn try_from(number: f64) -> Result<Self, Refusal> {
-        let is_valid = number.is_finite() && number > 0.0;
-        if is_valid { Ok(Self(number)) } else { Err(format!("{number} {NO_CONFIDENCE}")) }
+        Some(Self(number))
+            .filter(|_| number.is_finite() && number > 0.0)
+            .ok_or_else(|| format!("{number} {NO_CONFIDENCE}"))
     }
 }
 
@@ -153,21 +153,17 @@ impl TryFrom<NumberOrText> for Share {
     type Error = Refusal;
 
     fn try_from(typed: NumberOrText) -> Result<Self, Refusal> {
-        match typed {
-            NumberOrText::Number(number) if (0.0..=1.0).contains(&number) => Ok(Self(number)),
-            NumberOrText::Number(number) => {
-                Err(format!("{number} is out of range\nuse a share from 0 to 1, such as `0.2` or `\"20%\"`"))
-            }
+        let (share, refused) = match typed {
+            NumberOrText::Number(number) => (Some(number), format!("{number} is out of range")),
             NumberOrText::Text(text) => {
                 let percent = text.strip_suffix('%').and_then(|number| number.trim_end().parse::<f64>().ok());
-                let share = percent.map(|percent| percent / 100.0).filter(|share| (0.0..=1.0).contains(share));
-                share.map(Self).ok_or_else(|| {
-                    format!(
-                        "`{text}` is not a share\nuse a number from 0 to 1, such as `0.2`, or text such as `\"20%\"`"
-                    )
-                })
+                (percent.map(|percent| percent / 100.0), format!("`{text}` is not a share"))
             }
-        }
+        };
+        share
+            .filter(|share| (0.0..=1.0).contains(share))
+            .map(Self)
+            .ok_or_else(|| format!("{refused}\nuse a number from 0 to 1, such as `0.2`, or text such as `\"20%\"`"))
     }
 }
 
@@ -218,50 +214,3 @@ parsed_from_text!(Pair, {
     let pattern = "^([1-9]d|[12][0-9]d|30d|[1-6]m) (bear|bull|neutral)$";
     json_schema!({ "type": "string", "pattern": pattern, "examples": ["5d bull", "1m neutral"] })
 });
-
-/// Which tickers: `"available"`, `["AAPL", "BRK.B"]`, or `"AAPL"`.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "TextOrList")]
-pub(crate) enum Tickers {
-    /// A list by name.
-    Known(TickerList),
-    /// An explicit list.
-    Written(Vec<Ticker>),
-}
-
-impl TryFrom<TextOrList> for Tickers {
-    type Error = Refusal;
-
-    fn try_from(typed: TextOrList) -> Result<Self, Refusal> {
-        match typed {
-            TextOrList::Text(text) => {
-                // Tickers may have any letters: a text close to the name of a list is taken for a typo.
-                let is_list = nearest(&text, TickerList::ALL.iter().map(|list| list.as_str())).is_some();
-                match text.parse() {
-                    Ok(ticker) if !is_list => Ok(Self::Written(vec![ticker])),
-                    _ => text.parse().map(Self::Known),
-                }
-            }
-            TextOrList::List(texts) => {
-                let tickers = texts.iter().map(|text| text.parse()).collect::<Result<_, Unknown>>();
-                tickers.map(Self::Written).map_err(|unknown| format!("{unknown}\n{}", unknown.hint))
-            }
-        }
-    }
-}
-
-impl JsonSchema for Tickers {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "Tickers".into()
-    }
-
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let list = generator.subschema_for::<TickerList>();
-        let ticker = generator.subschema_for::<Ticker>();
-        json_schema!({ "anyOf": [list, ticker, { "type": "array", "items": ticker, "minItems": 1 }] })
-    }
-}

@@ -22,7 +22,7 @@ pub struct Citation {
     description: Option<String>,
     /// The license that its definition states.
     license: Option<String>,
-    /// The service whose data it holds; `unknown` if an older version of the program wrote it.
+    /// The service whose data it holds.
     service: String,
     /// Observations after this instant are ignored.
     as_of: String,
@@ -59,7 +59,7 @@ impl Citation {
                 notes.push(format!("the command needs {file} of `{}` as it was then: no version keeps it", key.key));
             }
         }
-        let service = record.service.map_or_else(|| "unknown".to_owned(), |service| service.name);
+        let service = record.service.name;
         Self { name, dataset_version, description, license, service, as_of, rows, content, bellwether, command, notes }
     }
 

@@ -30,6 +30,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::mem;
+use std::sync::Arc;
 
 use arrow::array::{AnyDictionaryArray, Array, AsArray};
 use arrow::compute::cast;
@@ -52,26 +53,17 @@ pub(crate) struct Content {
 
 #[derive(Debug)]
 struct ColumnDigest {
-    name: String,
-    type_in_words: String,
-    is_nullable: bool,
+    field: Arc<Field>,
     runs: RunDigest,
+    texts: Texts,
 }
 
 /// The digest of a column's runs.
 #[derive(Debug, Default)]
 struct RunDigest {
     digest: Digest,
-    /// The last run, which may continue.
-    open: Option<Run>,
-    texts: Texts,
-}
-
-/// Consecutive rows with the same value, given by its bytes, or null.
-#[derive(Debug)]
-struct Run {
-    rows: u64,
-    value: Option<Vec<u8>>,
+    /// The last run, which may continue: its number of rows, and the bytes of its value, none for null.
+    open: Option<(u64, Option<Vec<u8>>)>,
 }
 
 /// The texts of a column, numbered.
@@ -98,11 +90,10 @@ impl Texts {
 
 impl Content {
     pub(crate) fn new(schema: &Schema) -> Self {
-        let column = |field: &std::sync::Arc<Field>| ColumnDigest {
-            name: field.name().clone(),
-            type_in_words: type_in_words(field),
-            is_nullable: field.is_nullable(),
+        let column = |field: &Arc<Field>| ColumnDigest {
+            field: Arc::clone(field),
             runs: RunDigest::default(),
+            texts: Texts::default(),
         };
         Self { columns: schema.fields().iter().map(column).collect() }
     }
@@ -110,18 +101,21 @@ impl Content {
     /// Adds the rows of some pieces.
     pub(crate) fn update(&mut self, pieces: &[Rows]) -> Result<(), ArrowError> {
         let columns = self.columns.par_iter_mut().enumerate();
-        columns.try_for_each(|(index, column)| {
-            pieces.iter().try_for_each(|rows| column.runs.update(&rows.columns()[index]))
-        })
+        columns.try_for_each(|(index, column)| pieces.iter().try_for_each(|rows| column.update(&rows.columns()[index])))
     }
 
     pub(crate) fn digest(self) -> Hash {
         let mut hasher = Hasher::new();
-        for ColumnDigest { name, type_in_words, is_nullable, runs } in self.columns {
-            hash_text(&mut hasher, &name);
-            hash_text(&mut hasher, &type_in_words);
-            hasher.update(&[u8::from(is_nullable)]);
-            hasher.update(runs.digest().as_bytes());
+        for ColumnDigest { field, mut runs, texts } in self.columns {
+            hash_text(&mut hasher, field.name());
+            hash_text(&mut hasher, &type_in_words(&field));
+            hasher.update(&[u8::from(field.is_nullable())]);
+            runs.close();
+            if !texts.bytes.is_empty() {
+                runs.digest.update(&[0]);
+                runs.digest.update(&texts.bytes);
+            }
+            hasher.update(runs.digest.hash().as_bytes());
         }
         hasher.finalize()
     }
@@ -148,14 +142,13 @@ pub(super) fn type_in_words(field: &Field) -> String {
     describe(&Field::new(field.name(), data_type.clone(), false))
 }
 
-impl RunDigest {
+impl ColumnDigest {
     fn update(&mut self, column: &columns::Column) -> Result<(), ArrowError> {
-        let values = column.values();
+        let (values, texts) = (column.values(), &mut self.texts);
         match values.data_type() {
             DataType::Utf8 => {
-                let (values, mut texts) = (values.as_string::<i32>(), mem::take(&mut self.texts));
-                self.add(column, |index| Number(texts.number(values.value(index))));
-                self.texts = texts;
+                let values = values.as_string::<i32>();
+                self.runs.add(column, |index, out| push_number(out, texts.number(values.value(index))));
             }
             DataType::Dictionary(key, _) if is_of_distinct_texts(values.as_any_dictionary()) => match **key {
                 DataType::Int8 => self.add_texts::<Int8Type>(column),
@@ -164,7 +157,7 @@ impl RunDigest {
             },
             DataType::Boolean => {
                 let flags = values.as_boolean();
-                self.add(column, |index| [u8::from(flags.value(index))]);
+                self.runs.add(column, |index, out| out.push(u8::from(flags.value(index))));
             }
             other => match other.primitive_width() {
                 Some(4) => self.add_numbers::<4>(column),
@@ -184,13 +177,11 @@ impl RunDigest {
     fn add_texts<K: ArrowDictionaryKeyType>(&mut self, column: &columns::Column) {
         let dictionary = column.values().as_dictionary::<K>();
         let (values, keys) = (dictionary.values().as_string::<i32>(), dictionary.keys().values());
-        let mut texts = mem::take(&mut self.texts);
-        let mut numbers: Vec<Option<Number>> = vec![None; values.len()];
-        self.add(column, |index| {
+        let mut numbers: Vec<Option<u64>> = vec![None; values.len()];
+        self.runs.add(column, |index, out| {
             let key = keys[index].as_usize();
-            *numbers[key].get_or_insert_with(|| Number(texts.number(values.value(key))))
+            push_number(out, *numbers[key].get_or_insert_with(|| self.texts.number(values.value(key))));
         });
-        self.texts = texts;
     }
 
     /// Adds fixed-width numbers.
@@ -198,125 +189,57 @@ impl RunDigest {
         let data = column.values().to_data();
         let bytes = &data.buffers()[0].as_slice()[data.offset() * WIDTH..];
         let (values, _) = bytes.as_chunks::<WIDTH>();
-        self.add(column, |index| values[index]);
+        self.runs.add(column, |index, out| out.extend_from_slice(&values[index]));
     }
+}
 
-    /// Adds rows with exact boundaries; `value` gives the value at an index.
-    fn add<V: Value>(&mut self, column: &columns::Column, mut value: impl FnMut(usize) -> V) {
+impl RunDigest {
+    /// Adds rows with exact boundaries; `push` appends the bytes of the value at an index.
+    fn add(&mut self, column: &columns::Column, mut push: impl FnMut(usize, &mut Vec<u8>)) {
         let nulls = column.values().nulls();
-        let mut value = |index| nulls.is_none_or(|nulls| nulls.is_valid(index)).then(|| value(index));
+        let is_value = |index| nulls.is_none_or(|nulls| nulls.is_valid(index));
         let mut runs = column.runs();
         let Some((index, rows)) = runs.next() else { return };
-        let first = Run::of(rows as u64, value(index));
+        let first = is_value(index).then(|| bytes_of(index, &mut push));
         // The first run may continue the open one.
         match &mut self.open {
-            Some(open) if open.value == first.value => open.rows += first.rows,
+            Some((open, value)) if *value == first => *open += rows as u64,
             _ => {
                 self.close();
-                self.open = Some(first);
+                self.open = Some((rows as u64, first));
             }
         }
         let Some(mut last) = runs.next() else { return };
         self.close();
         self.digest.append(|out| {
             // The last one stays open.
-            runs.for_each(|next| {
+            for next in runs {
                 let (index, rows) = mem::replace(&mut last, next);
-                push_run(out, rows as u64, value(index));
-            });
+                push_number(out, head(rows as u64, is_value(index)));
+                if is_value(index) {
+                    push(index, out);
+                }
+            }
         });
         let (index, rows) = last;
-        self.open = Some(Run::of(rows as u64, value(index)));
+        self.open = Some((rows as u64, is_value(index).then(|| bytes_of(index, &mut push))));
     }
 
     /// Hashes the open run.
     fn close(&mut self) {
-        if let Some(Run { rows, value }) = self.open.take() {
+        if let Some((rows, value)) = self.open.take() {
             self.digest.append(|out| {
                 push_number(out, head(rows, value.is_some()));
                 out.extend_from_slice(&value.unwrap_or_default());
             });
         }
     }
-
-    fn digest(mut self) -> Hash {
-        self.close();
-        if !self.texts.bytes.is_empty() {
-            self.digest.update(&[0]);
-            self.digest.update(&self.texts.bytes);
-        }
-        self.digest.hash()
-    }
 }
 
-impl Run {
-    fn of(rows: u64, value: Option<impl Value>) -> Self {
-        let bytes = |value| {
-            let mut bytes = Vec::new();
-            Value::push(value, &mut bytes);
-            bytes
-        };
-        Self { rows, value: value.map(bytes) }
-    }
-}
-
-/// A value in its hashed form.
-trait Value: Copy {
-    /// Appends its bytes.
-    fn push(self, out: &mut Vec<u8>);
-
-    /// Appends a byte, then the bytes of the value.
-    fn push_behind(self, byte: u8, out: &mut Vec<u8>);
-}
-
-impl<const WIDTH: usize> Value for [u8; WIDTH] {
-    #[inline(always)]
-    fn push(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self);
-    }
-
-    #[inline(always)]
-    fn push_behind(self, byte: u8, out: &mut Vec<u8>) {
-        // One append is faster than two.
-        let mut bytes = [byte; 9];
-        bytes[1..=WIDTH].copy_from_slice(&self);
-        out.extend_from_slice(&bytes[..=WIDTH]);
-    }
-}
-
-/// The number of a text.
-#[derive(Clone, Copy, Debug)]
-struct Number(u64);
-
-impl Value for Number {
-    #[inline(always)]
-    fn push(self, out: &mut Vec<u8>) {
-        push_number(out, self.0);
-    }
-
-    #[inline(always)]
-    fn push_behind(self, byte: u8, out: &mut Vec<u8>) {
-        if self.0 < 0x80 {
-            return out.extend_from_slice(&[byte, self.0 as u8]);
-        }
-        out.push(byte);
-        push_number(out, self.0);
-    }
-}
-
-/// Appends a run of a value, or of null.
-#[inline(always)]
-fn push_run(out: &mut Vec<u8>, rows: u64, value: Option<impl Value>) {
-    let head = head(rows, value.is_some());
-    match value {
-        None => push_number(out, head),
-        // Most runs are short.
-        Some(value) if head < 0x80 => value.push_behind(head as u8, out),
-        Some(value) => {
-            push_number(out, head);
-            value.push(out);
-        }
-    }
+fn bytes_of(index: usize, push: &mut impl FnMut(usize, &mut Vec<u8>)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    push(index, &mut bytes);
+    bytes
 }
 
 /// The header of a run: its number of rows, and whether it has a value.

@@ -12,8 +12,7 @@ use arrow::error::ArrowError;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::content::Content;
-use super::publication::Provenance;
-use super::record::{ColumnRecord, VersionRecord};
+use super::record::{ColumnRecord, Provenance, VersionRecord};
 use crate::columns::Rows;
 use crate::disk::digest;
 use crate::disk::file::{FileError, FileRecord};

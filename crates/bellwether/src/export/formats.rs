@@ -18,14 +18,12 @@ use arrow::error::ArrowError;
 use arrow::ipc::writer::{FileWriter, StreamWriter};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::KeyValue;
-use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::record::sort;
 use crate::columns::csv::{Coding, CsvWriter};
 use crate::columns::{self, ParquetOptions, ParquetWriter, Rows, compact, timestamps};
 use crate::error::Reason;
-use crate::plan::{Codec, FilesPlan, Format, FormulaGuard, Plan};
+use crate::plan::{Codec, Column, FilesPlan, Format, FormulaGuard, Plan, Shape};
 
 /// Rows per record batch of an Arrow file, the unit in which readers read it.
 const BATCH_ROWS: usize = 1 << 16;
@@ -55,6 +53,14 @@ impl RowEncoding {
     pub fn of(plan: &Plan) -> Self {
         let FilesPlan { codec, guard, row_group_rows, .. } = plan.files;
         Self { codec, guard, sort: sort(plan), metadata: Vec::new(), row_group_rows }
+    }
+}
+
+/// The columns that sort the rows of a file.
+pub(super) fn sort(plan: &Plan) -> Vec<String> {
+    match plan.dataset.shape {
+        Shape::Long => plan.dataset.written.sort.clone(),
+        Shape::Wide(_) => vec![plan.dataset.written.name(Column::Date).to_owned()],
     }
 }
 
@@ -192,24 +198,17 @@ fn write_json(out: &mut impl Write, rows: &RecordBatch) -> Result<(), Reason> {
     let columns = rows.columns().iter().map(json_values).collect::<Result<Vec<_>, ArrowError>>()?;
     let mut lines = Vec::new();
     for row in 0..rows.num_rows() {
-        serde_json::to_writer(&mut lines, &JsonRow { schema: &schema, columns: &columns, row })?;
-        lines.push(b'\n');
+        let mut before = b'{';
+        for (field, values) in schema.fields().iter().zip(&columns) {
+            lines.push(before);
+            serde_json::to_writer(&mut lines, field.name())?;
+            lines.push(b':');
+            serde_json::to_writer(&mut lines, &values[row])?;
+            before = b',';
+        }
+        lines.extend_from_slice(b"}\n");
     }
     Ok(out.write_all(&lines)?)
-}
-
-/// A row, in column order.
-struct JsonRow<'a> {
-    schema: &'a Schema,
-    columns: &'a [Vec<Value>],
-    row: usize,
-}
-
-impl Serialize for JsonRow<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let names = self.schema.fields().iter().map(|field| field.name());
-        serializer.collect_map(names.zip(self.columns.iter().map(|column| &column[self.row])))
-    }
 }
 
 /// The values of a column. JSON has no dates and no infinities: both are text.

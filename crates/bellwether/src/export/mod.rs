@@ -52,10 +52,10 @@ pub use selection::Selection;
 
 #[cfg(feature = "spark")]
 pub(crate) use external::ExternalFiles;
-pub(crate) use publication::{Provenance, Publication};
-pub use published::{Version, facts, first_misfit, published_of, version_folders};
+pub(crate) use publication::Publication;
+pub use published::{Version, facts, first_misfit, published_of};
 pub(crate) use published::{version_before, versions};
-pub(crate) use record::FACTS;
+pub(crate) use record::{FACTS, Provenance};
 pub use record::{RECORD, dates_of};
 pub use record::{VersionRecord, VersionShape};
 pub(crate) use retention::{abandoned_folders, latest_target, point_latest, remove_surplus, surplus};

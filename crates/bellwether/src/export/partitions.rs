@@ -16,6 +16,7 @@ use arrow::datatypes::{DataType, Schema, SchemaRef, TimeUnit, TimestampMicroseco
 use arrow::error::ArrowError;
 use arrow::row::{Row, RowConverter, SortField};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rayon::prelude::*;
 
 use super::table::{MOST_BYTES, TableWriter, WriteOptions};
@@ -59,12 +60,6 @@ pub(super) struct Partitions {
     finished: Vec<(String, Vec<FileRecord>)>,
 }
 
-/// Rows for one folder.
-struct FolderRows {
-    folders: Vec<String>,
-    rows: RecordBatch,
-}
-
 impl Partitions {
     /// Starts a dataset partitioned by some columns, of rows sorted by others; its files are named `stem`, or by the value
     /// that each is of, plus an extension.
@@ -99,30 +94,30 @@ impl Partitions {
 
     pub(super) fn push(&mut self, rows: &RecordBatch) -> Result<()> {
         let groups = self.groups(rows).map_err(|error| FileError::encode(&self.options.root, error))?;
-        for FolderRows { folders, rows } in groups {
+        for (folders, rows) in groups {
             let leading: Vec<String> = self.leading.iter().map(|&index| folders[index].clone()).collect();
             if leading != self.now {
                 self.close()?;
                 self.now = leading;
             }
             let folder = folders.join("/");
-            if !self.open.contains_key(&folder) && self.open.len() == self.limits.folders {
+            if let Some(table) = self.open.get_mut(&folder) {
+                table.push(&rows.into())?;
+                continue;
+            }
+            if self.open.len() == self.limits.folders {
                 let (column, most) = (self.widest(), self.limits.folders);
                 let what = format!("partitioning by `{column}` needs more than {most} files open at once");
                 return Err(Error::new(ErrorKind::Data, what)
                     .with_hint(format!("sort by `{column}` first, or remove it from `partition_by`")));
             }
-            let table = match self.open.entry(folder) {
-                std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::btree_map::Entry::Vacant(entry) => {
-                    let path = match entry.key().split_once('=') {
-                        Some((_, value)) if self.is_file_each => format!("{TICKERS}/{value}"),
-                        _ => format!("{}/{}", entry.key(), self.stem),
-                    };
-                    entry.insert(TableWriter::create(&self.options, &path, &self.schema)?)
-                }
+            let path = match folder.split_once('=') {
+                Some((_, value)) if self.is_file_each => format!("{TICKERS}/{value}"),
+                _ => format!("{folder}/{}", self.stem),
             };
+            let mut table = TableWriter::create(&self.options, &path, &self.schema)?;
             table.push(&rows.into())?;
+            self.open.insert(folder, table);
         }
         self.relieve()
     }
@@ -135,9 +130,9 @@ impl Partitions {
     }
 
     fn close(&mut self) -> Result<()> {
-        let open: Vec<(String, TableWriter)> = std::mem::take(&mut self.open).into_iter().collect();
-        let finish = |(folder, table): (String, TableWriter)| Ok((folder, table.finish()?));
-        self.finished.extend(open.into_par_iter().map(finish).collect::<Result<Vec<_>>>()?);
+        let open = std::mem::take(&mut self.open).into_par_iter();
+        let finished: Result<Vec<_>> = open.map(|(folder, table)| Ok((folder, table.finish()?))).collect();
+        self.finished.append(&mut finished?);
         Ok(())
     }
 
@@ -152,8 +147,8 @@ impl Partitions {
         Ok(())
     }
 
-    /// The rows of each folder, in order of first occurrence.
-    fn groups(&self, rows: &RecordBatch) -> Result<Vec<FolderRows>, ArrowError> {
+    /// The rows of each folder, below its path, in order of first occurrence.
+    fn groups(&self, rows: &RecordBatch) -> Result<Vec<(Vec<String>, RecordBatch)>, ArrowError> {
         let columns: Vec<ArrayRef> = self.columns.iter().map(|(_, index)| rows.column(*index).clone()).collect();
         let fields = columns.iter().map(|column| SortField::new(column.data_type().clone())).collect();
         let keys = RowConverter::new(fields)?.convert_columns(&columns)?;
@@ -172,12 +167,11 @@ impl Partitions {
             let name = |(values, (column, _)): (&ArrayRef, &(String, usize))| folder_name(column, values, first);
             let folders = columns.iter().zip(&self.columns).map(name).collect::<Result<_, _>>()?;
             let is_stretch = group[group.len() - 1] as usize - first + 1 == group.len();
-            let rows = if is_stretch {
-                kept.slice(first, group.len())
-            } else {
-                take_record_batch(&kept, &UInt32Array::from(group))?
+            let rows = match is_stretch {
+                true => kept.slice(first, group.len()),
+                false => take_record_batch(&kept, &UInt32Array::from(group))?,
             };
-            Ok(FolderRows { folders, rows })
+            Ok((folders, rows))
         };
         groups.into_par_iter().map(taken).collect()
     }
@@ -203,36 +197,17 @@ fn folder_name(column: &str, values: &ArrayRef, row: usize) -> Result<String, Ar
     Ok(format!("{}={value}", escape(column)))
 }
 
+/// The letters that a part of a path has as they are.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// Encodes text as part of a path.
 pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    utf8_percent_encode(text, ESCAPED).to_string()
 }
 
 /// Decodes part of a path.
 pub(super) fn unescape(part: &str) -> String {
-    let mut bytes = Vec::with_capacity(part.len());
-    let mut rest = part.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let digits = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| byte == b'%') {
-            Some(escaped) => {
-                bytes.push(escaped);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(part).decode_utf8_lossy().into_owned()
 }
 
 fn text(values: &ArrayRef, row: usize) -> Result<String, ArrowError> {

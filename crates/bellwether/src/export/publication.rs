@@ -7,51 +7,24 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use blake3::Hash;
-use chrono::{DateTime, Utc};
 
 use super::content::{self, Content};
 use super::formats::{RowEncoding, indexed_by};
 use super::partitions::{Limits, Partitions, escape};
-use super::record::{ColumnRecord, FACTS, VersionRecord};
+use super::record::{ColumnRecord, FACTS, Provenance, VersionRecord};
 use super::staged::{Staged, TargetFolder};
-use super::table::{TableWriter, WriteOptions, make_durable};
+use super::table::{TableWriter, WriteOptions};
 use crate::columns::{self, RowBuffer, Rows};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord, Staging};
 use crate::error::{Error, ErrorKind, Result};
 use crate::interface::{Period, Regime};
-use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape};
+use crate::plan::{Column, ColumnNames, Plan, Shape};
 use crate::process::cancel::CancellationToken;
 use crate::process::trace::work;
-use crate::tables::Watch;
 
 /// Rows hashed and passed on at once.
 const BLOCK_ROWS: usize = 1 << 16;
-
-/// Where a dataset comes from.
-#[derive(Clone, Debug)]
-pub(crate) struct Provenance {
-    /// Name of the dataset.
-    pub name: String,
-    /// Text of its definition.
-    pub definition: String,
-    /// Options of the build that are not in the definition.
-    pub ad_hoc: AdHoc,
-    /// The digest of everything that determines its files: datasets with the same basis have the same files.
-    pub basis: String,
-    /// The service whose data it holds.
-    pub service: ServiceIdentity,
-    /// The runs whose observations it was built from.
-    pub runs: Vec<String>,
-    /// The one of them that knew all others and was of this definition, if there is one.
-    pub rebuilt_as_of: Option<String>,
-    /// Observations after this instant are ignored.
-    pub as_of: DateTime<Utc>,
-    /// When the vendor told of its series; none if it is not known.
-    pub watched: Option<Watch>,
-    /// When it was built.
-    pub built_at: DateTime<Utc>,
-}
 
 /// A dataset being written.
 pub(crate) struct Publication {
@@ -63,16 +36,14 @@ pub(crate) struct Publication {
     /// The names of the columns.
     names: ColumnNames,
     rows: u64,
-    kind: Output,
+    /// The rows of a long dataset.
+    long: Option<LongRows>,
+    /// The finished matrices of a wide one.
+    matrices: Vec<Matrix>,
 }
 
-enum Output {
-    Long(Box<Long>),
-    Wide { matrices: Vec<Matrix> },
-}
-
-/// A long dataset.
-struct Long {
+/// The rows of a long dataset.
+struct LongRows {
     blocks: RowBuffer,
     content: Content,
     files: Files,
@@ -81,10 +52,9 @@ struct Long {
 /// The files of a long dataset.
 enum Files {
     Whole(TableWriter),
-    Folders(Partitions),
+    Folders(Box<Partitions>),
 }
 
-/// A finished matrix.
 struct Matrix {
     stem: String,
     content: Hash,
@@ -113,22 +83,19 @@ impl Publication {
         let encoding = RowEncoding { metadata, ..RowEncoding::of(plan) };
         let (root, formats) = (staging.file(""), plan.files.formats.clone());
         let options = WriteOptions { root, formats, encoding, stop: stop.clone() };
-        let kind = match plan.dataset.shape {
-            Shape::Wide(_) => Output::Wide { matrices: Vec::new() },
-            Shape::Long => Output::long(plan, &options)?,
+        let long = match plan.dataset.shape {
+            Shape::Wide(_) => None,
+            Shape::Long => Some(LongRows::create(plan, &options)?),
         };
         let names = plan.dataset.written.names().clone();
-        Ok(Self { home, version, provenance, staging, options, names, rows: 0, kind })
+        Ok(Self { home, version, provenance, staging, options, names, rows: 0, long, matrices: Vec::new() })
     }
 
     /// Adds rows, in order, to every file of a long dataset.
     pub(crate) fn write(&mut self, rows: &Rows) -> Result<()> {
-        let Output::Long(long) = &mut self.kind else {
-            return Err(defect(&self.home.folder, "a wide dataset has matrices"));
-        };
-        let Long { blocks, content, files } = &mut **long;
+        let long = self.long.as_mut().expect("a wide dataset has matrices");
         self.rows += rows.num_rows() as u64;
-        blocks.push(rows).iter().try_for_each(|block| deliver(block, content, files, &self.home.folder))
+        long.blocks.push(rows).iter().try_for_each(|block| long.deliver(block, &self.home.folder))
     }
 
     /// Adds a matrix to a wide dataset: dates, then a column per ticker.
@@ -138,11 +105,8 @@ impl Publication {
         value: &str,
         rows: &RecordBatch,
     ) -> Result<()> {
-        let Output::Wide { matrices } = &mut self.kind else {
-            return Err(defect(&self.home.folder, "a long dataset has no matrices"));
-        };
         self.rows += rows.num_rows() as u64;
-        let stem = format!("{}-{}/{}", period.as_str(), regime.as_str(), escape(self.names.of(value)));
+        let stem = format!("{period}-{regime}/{}", escape(self.names.of(value)));
         let date = self.names.of(Column::Date.name());
         if rows.schema_ref().fields().iter().skip(1).any(|ticker| ticker.name() == date) {
             let what = format!("`{date}` is the name of a ticker and of the dates beside it");
@@ -151,20 +115,18 @@ impl Publication {
         }
         let rows = &rename_dates(rows, date);
         let mut content = Content::new(rows.schema());
-        let hashed =
-            || content.update(std::slice::from_ref(rows)).map_err(|error| FileError::encode(&self.home.folder, error));
-        let written = || {
-            let schema = indexed_by(&[date], rows.schema());
-            let mut table = TableWriter::create(&self.options, &stem, &schema)?;
-            table.push(rows)?;
-            table.finish()
-        };
-        let (hashed, files) = rayon::join(hashed, written);
+        let (hashed, files) = rayon::join(
+            || content.update(std::slice::from_ref(rows)).map_err(|error| FileError::encode(&self.home.folder, error)),
+            || {
+                let mut table = TableWriter::create(&self.options, &stem, &indexed_by(&[date], rows.schema()))?;
+                table.push(rows)?;
+                table.finish()
+            },
+        );
         hashed?;
-        let fields = rows.schema().fields().iter();
-        let columns = [Column::Date.name(), value].into_iter().zip(fields);
+        let columns = [Column::Date.name(), value].into_iter().zip(rows.schema().fields());
         let columns = columns.map(|(own, field)| ColumnRecord::new(own, &self.names, field)).collect();
-        matrices.push(Matrix { stem, content: content.digest(), columns, files: files? });
+        self.matrices.push(Matrix { stem, content: content.digest(), columns, files: files? });
         Ok(())
     }
 
@@ -176,26 +138,34 @@ impl Publication {
 
     /// Completes the files and prepares their record, with the facts about the rows.
     pub(crate) fn complete(self, plan: &Plan, facts: impl FnOnce() -> Result<Vec<u8>> + Send) -> Result<Staged> {
-        let Self { home, version, provenance, staging, options, names: _, rows, kind } = self;
+        let Self { home, version, provenance, staging, options, names: _, rows, long, matrices } = self;
         let complete = || -> Result<_> {
-            let (files, columns, content) = kind.complete(plan, &home.folder)?;
+            let completed = match long {
+                Some(long) => long.complete(plan, &home.folder)?,
+                None => complete_matrices(matrices),
+            };
             let _work = work!("make durable");
-            make_durable(&options.root, &files)?;
-            Ok((files, columns, digest::hex(&content)))
+            file::sync_below(&options.root, completed.0.iter().map(|file| file.name.as_str()))?;
+            Ok(completed)
         };
         // Writing the last files takes some time.
         let (completed, facts) = rayon::join(complete, facts);
-        let (files, columns, content) = completed?;
-        let facts = facts?;
+        let ((files, columns, content), facts) = (completed?, facts?);
         file::write_bytes(&staging.file(FACTS), &facts)?;
-        let (facts, record) = (digest::of(&facts), VersionRecord::new(plan, provenance, version));
-        let record = Box::new(VersionRecord { columns, rows, content, files, facts, ..record });
-        Ok(Staged { home, staging, record, keep: plan.files.keep })
+        let record = VersionRecord {
+            columns,
+            rows,
+            content: digest::hex(&content),
+            files,
+            facts: digest::of(&facts),
+            ..VersionRecord::new(plan, provenance, version)
+        };
+        Ok(Staged { home, staging, record: Box::new(record), keep: plan.files.keep })
     }
 }
 
-impl Output {
-    fn long(plan: &Plan, options: &WriteOptions) -> Result<Self> {
+impl LongRows {
+    fn create(plan: &Plan, options: &WriteOptions) -> Result<Self> {
         let written = &plan.dataset.written;
         let index: Vec<&str> = plan.files.index.iter().map(|column| written.name(*column)).collect();
         let schema = &match index.is_empty() {
@@ -206,50 +176,59 @@ impl Output {
         let files = if by.is_empty() {
             Files::Whole(TableWriter::create(options, &plan.name, schema)?)
         } else {
-            let (is_file_each, limits) = (plan.files.partition_by == [Column::Ticker], Limits::default());
-            Files::Folders(Partitions::new(
-                options.clone(),
-                &plan.name,
-                schema,
-                (&by, &written.sort),
-                is_file_each,
-                limits,
-            ))
+            let (is_file_each, order) = (plan.files.partition_by == [Column::Ticker], (&*by, &*written.sort));
+            let limits = Limits::default();
+            Files::Folders(Box::new(Partitions::new(options.clone(), &plan.name, schema, order, is_file_each, limits)))
         };
-        let blocks = RowBuffer::new(BLOCK_ROWS);
-        Ok(Self::Long(Box::new(Long { blocks, content: Content::new(written.schema()), files })))
+        Ok(Self { blocks: RowBuffer::new(BLOCK_ROWS), content: Content::new(written.schema()), files })
+    }
+
+    /// Hashes a block and writes it.
+    fn deliver(&mut self, block: &[Rows], folder: &Path) -> Result<()> {
+        let failed = |error: ArrowError| FileError::encode(folder, error);
+        let write = || match &mut self.files {
+            Files::Whole(table) => {
+                block.iter().try_for_each(|rows| table.push(rows))?;
+                table.relieve()
+            }
+            // The pieces of each folder are counted.
+            Files::Folders(partitions) => partitions.push(&columns::concat(block[0].schema(), block).map_err(failed)?),
+        };
+        let hash = || {
+            let _work = work!("hash content");
+            self.content.update(block).map_err(failed)
+        };
+        let (hashed, written) = rayon::join(hash, write);
+        hashed.and(written)
     }
 
     /// The files, their columns and the digest of their content, once all rows are written.
-    fn complete(self, plan: &Plan, folder: &Path) -> Result<(Vec<FileRecord>, Vec<ColumnRecord>, Hash)> {
-        match self {
-            Self::Long(long) => {
-                let Long { mut blocks, mut content, mut files } = *long;
-                blocks.take().map_or(Ok(()), |block| deliver(&block, &mut content, &mut files, folder))?;
-                let files = match files {
-                    Files::Whole(table) => table.finish()?,
-                    Files::Folders(partitions) => partitions.finish()?,
-                };
-                let written = &plan.dataset.written;
-                let own =
-                    |field: &FieldRef| ColumnRecord::new(written.names().own(field.name()), written.names(), field);
-                let columns = written.schema().fields().iter().map(own).collect();
-                Ok((files, columns, content.digest()))
-            }
-            Self::Wide { mut matrices } => {
-                let digests = matrices.iter().map(|matrix| (matrix.stem.as_str(), matrix.content));
-                let content = content::of_matrices(digests);
-                let mut columns: Vec<ColumnRecord> = Vec::new();
-                for column in matrices.iter().flat_map(|matrix| &matrix.columns) {
-                    if !columns.iter().any(|known| known.name == column.name) {
-                        columns.push(column.clone());
-                    }
-                }
-                matrices.sort_by(|one, other| one.stem.cmp(&other.stem));
-                Ok((matrices.into_iter().flat_map(|matrix| matrix.files).collect(), columns, content))
-            }
+    fn complete(mut self, plan: &Plan, folder: &Path) -> Result<(Vec<FileRecord>, Vec<ColumnRecord>, Hash)> {
+        if let Some(block) = self.blocks.take() {
+            self.deliver(&block, folder)?;
+        }
+        let files = match self.files {
+            Files::Whole(table) => table.finish()?,
+            Files::Folders(partitions) => partitions.finish()?,
+        };
+        let written = &plan.dataset.written;
+        let names = written.names();
+        let own = |field: &FieldRef| ColumnRecord::new(names.own(field.name()), names, field);
+        Ok((files, written.schema().fields().iter().map(own).collect(), self.content.digest()))
+    }
+}
+
+/// The same of a wide dataset.
+fn complete_matrices(mut matrices: Vec<Matrix>) -> (Vec<FileRecord>, Vec<ColumnRecord>, Hash) {
+    let mut columns: Vec<ColumnRecord> = Vec::new();
+    for column in matrices.iter().flat_map(|matrix| &matrix.columns) {
+        if !columns.iter().any(|known| known.name == column.name) {
+            columns.push(column.clone());
         }
     }
+    matrices.sort_by(|one, other| one.stem.cmp(&other.stem));
+    let content = content::of_matrices(matrices.iter().map(|matrix| (matrix.stem.as_str(), matrix.content)));
+    (matrices.into_iter().flat_map(|matrix| matrix.files).collect(), columns, content)
 }
 
 /// A matrix with another name for its first column, the dates.
@@ -261,27 +240,4 @@ fn rename_dates(rows: &RecordBatch, date: &str) -> Rows {
     };
     let schema = Arc::new(Schema::new(fields.map(field).collect::<Vec<_>>()));
     Rows::from(rows.clone()).project(&schema, &(0..rows.num_columns()).collect::<Vec<_>>())
-}
-
-/// Hashes a block and writes it.
-fn deliver(block: &[Rows], content: &mut Content, files: &mut Files, folder: &Path) -> Result<()> {
-    let failed = |error: ArrowError| FileError::encode(folder, error);
-    let write = || match files {
-        Files::Whole(table) => {
-            block.iter().try_for_each(|rows| table.push(rows))?;
-            table.relieve()
-        }
-        // The pieces of each folder are counted.
-        Files::Folders(partitions) => partitions.push(&columns::concat(block[0].schema(), block).map_err(failed)?),
-    };
-    let hash = || {
-        let _work = work!("hash content");
-        content.update(block).map_err(failed)
-    };
-    let (hashed, written) = rayon::join(hash, write);
-    hashed.and(written)
-}
-
-fn defect(folder: &Path, what: &str) -> Error {
-    FileError::encode(folder, what)
 }

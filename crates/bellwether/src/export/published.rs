@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::record::{AnyRecord, BUILDS, FACTS, RECORD, VersionRecord, VersionShape, dates_of, facts_of};
+use super::record::{BUILDS, FACTS, RECORD, VersionRecord, VersionShape, dates_of, version_folders};
 use super::retention::{self, LATEST};
 use crate::disk::file::{self, Damaged, FileError, FileRecord, as_text, fault_of};
 use crate::disk::links;
@@ -23,9 +23,9 @@ pub struct Version {
     pub path: PathBuf,
     /// Its files as recorded; names are paths inside the folder, with `/`.
     pub files: Vec<FileRecord>,
-    /// The digest of its facts; none in records of programs that did not keep them.
-    pub(crate) facts: Option<String>,
-    /// The runs that it was built from, all of one service; none in older records, which listed those of all services.
+    /// The digest of its facts.
+    pub(crate) facts: String,
+    /// The runs that it was built from.
     pub runs: Vec<String>,
 }
 
@@ -66,9 +66,6 @@ pub struct ListedVersion {
     /// Its folder.
     #[serde(serialize_with = "as_text")]
     pub path: PathBuf,
-    /// The name of the service whose data it holds; none if an older version of the program wrote it.
-    #[serde(skip)]
-    pub service: Option<String>,
     /// The text of its definition.
     #[serde(skip)]
     pub definition: String,
@@ -120,32 +117,22 @@ pub fn published_versions(datasets: &Path) -> Result<Vec<ListedVersion>> {
 
 /// Every published version and ad hoc build in the folder of a dataset, oldest first, except those of other layouts.
 pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
-    let latest = retention::latest_version(dataset);
-    let builds = dataset.join(BUILDS);
-    let mut links_of = retention::pins(dataset)?;
+    let (latest, builds) = (retention::latest_version(dataset), dataset.join(BUILDS));
     let of_builds = retention::pins(&builds)?.into_iter();
+    let mut links_of = retention::pins(dataset)?;
     links_of.extend(of_builds.map(|(build, link)| (format!("{BUILDS}/{build}"), format!("{BUILDS}/{link}"))));
     let mut own = Vec::new();
-    let builds = file::folders(&builds)?.into_iter().map(|path| (path, VersionKind::AdHoc));
-    let versions = file::folders(dataset)?.into_iter().filter(|path| path.file_name() != Some(BUILDS.as_ref()));
-    let kind = |path: &Path| match latest.is_some() && path.canonicalize().ok() == latest {
-        true => VersionKind::Latest,
-        false => VersionKind::Earlier,
-    };
-    let versions = versions.map(|path| {
-        let kind = kind(&path);
-        (path, kind)
-    });
-    for (path, kind) in versions.chain(builds) {
-        if file::is_gone(&path.join(RECORD)) {
-            continue;
-        }
+    for path in file::folders(dataset)?.into_iter().filter(|path| *path != builds).chain(file::folders(&builds)?) {
         let Some(record) = VersionRecord::open_current(&path)? else { continue };
-        let dates = dates_of(&links::read(&path.join(FACTS)).unwrap_or_default());
-        let is_of_it = |(version, link): &&(String, String)| {
-            link != LATEST && path.strip_prefix(dataset) == Ok(Path::new(version))
+        let kind = if path.starts_with(&builds) {
+            VersionKind::AdHoc
+        } else if latest.is_some() && path.canonicalize().ok() == latest {
+            VersionKind::Latest
+        } else {
+            VersionKind::Earlier
         };
-        let pins = links_of.iter().filter(is_of_it).map(|(_, link)| link.clone()).collect();
+        let pins = links_of.iter().filter(|(version, link)| link != LATEST && path == dataset.join(version));
+        let (first_date, last_date) = dates_of(&links::read(&path.join(FACTS)).unwrap_or_default()).unzip();
         own.push(ListedVersion {
             name: path.strip_prefix(dataset.parent().unwrap_or(dataset)).unwrap_or(&path).display().to_string(),
             bytes: record.bytes(),
@@ -153,15 +140,14 @@ pub fn published_of(dataset: &Path) -> Result<Vec<ListedVersion>> {
             dataset: record.name,
             version: record.version,
             kind,
-            pins,
+            pins: pins.map(|(_, link)| link.clone()).collect(),
             shape: record.shape,
             rows: record.rows,
-            first_date: dates.map(|(first, _)| first),
-            last_date: dates.map(|(_, last)| last),
+            first_date,
+            last_date,
             as_of: record.as_of,
             built_at: record.built_at,
             path,
-            service: record.service.map(|service| service.name),
             definition: record.definition,
             runs: record.runs,
         });
@@ -185,16 +171,14 @@ pub(crate) fn version_before(datasets: &Path, record: &VersionRecord) -> Result<
 
 /// The first data file of a version that is missing or does not have its recorded size.
 pub fn first_misfit(version: &Path) -> Result<Option<PathBuf>> {
-    let record = AnyRecord::open(version)?;
     let fits = |path: &Path, size: u64| path.symlink_metadata().is_ok_and(|it| it.is_file() && it.len() == size);
-    let mut files = record.files.iter().map(|file| (version.join(&file.name), file.bytes));
-    Ok(files.find(|(path, size)| !fits(path, *size)).map(|(path, _)| path))
+    let files = VersionRecord::open(version)?.files.into_iter().map(|file| (version.join(file.name), file.bytes));
+    Ok(files.into_iter().find(|(path, size)| !fits(path, *size)).map(|(path, _)| path))
 }
 
 /// The facts about the rows of a version, as stored in its file.
 pub fn facts(version: &Path) -> Result<Vec<u8>> {
-    let record = AnyRecord::open(version)?;
-    facts_of(version, record.facts.as_deref())
+    VersionRecord::open(version)?.facts_in(version)
 }
 
 /// The latest version of a dataset, or without a name, of the dataset built last; `None` if there is none.
@@ -203,20 +187,11 @@ pub fn facts(version: &Path) -> Result<Vec<u8>> {
 ///
 /// If a record cannot be read or has another layout.
 pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<VersionRecord>> {
-    let all = match name {
-        Some(name) => vec![datasets.join(name)],
-        None => file::folders(datasets)?,
-    };
-    let mut latest: Option<VersionRecord> = None;
-    for folder in
-        all.into_iter().map(|dataset| dataset.join(LATEST)).filter(|folder| !file::is_gone(&folder.join(RECORD)))
-    {
-        let recorded = VersionRecord::open(&folder)?;
-        if latest.as_ref().is_none_or(|latest| latest.built_at < recorded.built_at) {
-            latest = Some(recorded);
-        }
-    }
-    Ok(latest)
+    let all = name.map_or_else(|| file::folders(datasets), |name| Ok(vec![datasets.join(name)]))?;
+    let folders = all.into_iter().map(|dataset| dataset.join(LATEST));
+    let published = folders.filter(|folder| !file::is_gone(&folder.join(RECORD)));
+    let records = published.map(|folder| VersionRecord::open(&folder)).collect::<Result<Vec<_>>>()?;
+    Ok(records.into_iter().max_by_key(|record| record.built_at))
 }
 
 /// A published version: `NAME` for the latest, `NAME/VERSION`, `NAME/builds/VERSION`, or the path of its folder; without a
@@ -226,19 +201,16 @@ pub fn latest(datasets: &Path, name: Option<&str>) -> Result<Option<VersionRecor
 ///
 /// If there is none, or if a record cannot be read or has another layout.
 pub fn version_of(datasets: &Path, given: Option<&str>) -> Result<(PathBuf, VersionRecord)> {
-    let folder = match given {
-        Some(given) => find(datasets, given)?,
-        None => match latest(datasets, None)? {
-            Some(newest) => datasets.join(newest.name).join(newest.version),
-            None => {
-                let what = format!("no dataset in `{}`", datasets.display());
-                return Err(Error::new(ErrorKind::NotFound, what)
-                    .with_hint("publish it first: `bellwether run NAME`; or choose another folder with `--data`"));
-            }
-        },
-    };
-    let recorded = VersionRecord::open(&folder)?;
-    Ok((folder, recorded))
+    if let Some(given) = given {
+        let folder = find(datasets, given)?;
+        let recorded = VersionRecord::open(&folder)?;
+        return Ok((folder, recorded));
+    }
+    let newest = latest(datasets, None)?.ok_or_else(|| {
+        Error::new(ErrorKind::NotFound, format!("no dataset in `{}`", datasets.display()))
+            .with_hint("publish it first: `bellwether run NAME`; or choose another folder with `--data`")
+    })?;
+    Ok((datasets.join(&newest.name).join(&newest.version), newest))
 }
 
 /// Every published version and ad hoc build of every dataset in a folder, by name; and those whose record is damaged or
@@ -247,11 +219,8 @@ pub(crate) fn versions(datasets: &Path) -> Result<(Vec<Version>, Vec<Damaged>)> 
     let (mut versions, mut damaged) = (Vec::new(), Vec::new());
     for dataset in file::folders(datasets)? {
         for path in file::folders(&dataset)?.into_iter().chain(file::folders(&dataset.join(BUILDS))?) {
-            match AnyRecord::open(&path) {
-                Ok(record) => {
-                    let runs = if record.service.is_some() { record.runs } else { Vec::new() };
-                    versions.push(Version { path, files: record.files, facts: record.facts, runs });
-                }
+            match VersionRecord::open(&path) {
+                Ok(VersionRecord { files, facts, runs, .. }) => versions.push(Version { path, files, facts, runs }),
                 Err(_) if file::is_gone(&path) => {}
                 // A version gets its name with the record in it.
                 Err(error) if FileError::is_missing(&error) => {
@@ -260,21 +229,12 @@ pub(crate) fn versions(datasets: &Path) -> Result<(Vec<Version>, Vec<Damaged>)> 
                         damaged.push((path, fault));
                     }
                 }
-                Err(error) if FileError::is_damage(&error) => {
-                    let fault = fault_of(&path, &error);
-                    damaged.push((path, fault));
-                }
+                Err(error) if FileError::is_damage(&error) => damaged.push((path.clone(), fault_of(&path, &error))),
                 Err(error) => return Err(error),
             }
         }
     }
     Ok((versions, damaged))
-}
-
-/// The folders of a dataset that are named like versions of its own definition.
-pub fn version_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
-    let is_version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(is_unique);
-    Ok(file::folders(dataset)?.into_iter().filter(is_version).collect())
 }
 
 /// The folder of a version.
@@ -289,28 +249,30 @@ pub(super) fn find(datasets: &Path, given: &str) -> Result<PathBuf> {
 
 /// A version that does not exist.
 fn no_version(datasets: &Path, given: &str) -> Error {
-    /// How many known names are listed.
-    const LISTED: usize = 8;
     let error = Error::new(ErrorKind::NotFound, format!("no version `{given}` in `{}`", datasets.display()));
     let known = known_names(datasets, given);
     if known.is_empty() {
         return error.with_hint("publish one first: `bellwether run NAME`");
     }
-    // A name may be that of a definition's file.
+    // A name may be that of a definition's file. Versions are named by times: none is like another.
     let stem = Path::new(given).file_stem().and_then(|stem| stem.to_str()).unwrap_or(given);
-    // Versions are named by times: none is like another.
     let names = || known.iter().map(String::as_str).filter(|name| !name.contains('/'));
-    let meant = [given, stem].into_iter().find_map(|given| nearest(given, names()));
-    let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
-    let more = known.len().saturating_sub(LISTED);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    let some: Vec<&str> = known.iter().take(LISTED).map(String::as_str).collect();
-    let removed = given.split_once('/').filter(|(name, version)| {
-        retention::latest_target(&datasets.join(name)).is_some_and(|latest| is_unique(version) && *version < &*latest)
-    });
-    let removed = removed.map_or_else(String::new, |(_, version)| format!("; {}", what_was_known(version)));
-    let names = some.join(", ");
-    error.with_hint(format!("{meant}known names: {names}{more}; the folder of a version works too{removed}"))
+    let mut hint = match [given, stem].into_iter().find_map(|given| nearest(given, names())) {
+        Some(meant) => format!("did you mean `{meant}`? known names: "),
+        None => "known names: ".to_owned(),
+    };
+    hint += &known[..known.len().min(8)].join(", ");
+    if known.len() > 8 {
+        hint += &format!(" and {} more", known.len() - 8);
+    }
+    hint += "; the folder of a version works too";
+    if let Some((name, version)) = given.split_once('/')
+        && is_unique(version)
+        && retention::latest_target(&datasets.join(name)).is_some_and(|latest| *version < *latest)
+    {
+        hint += &format!("; {}", what_was_known(version));
+    }
+    error.with_hint(hint)
 }
 
 /// A version that was there, and whose folder is gone.
@@ -323,12 +285,9 @@ pub(super) fn removed(folder: &Path) -> Error {
 /// What removes versions, and how to have one again: what was known when it was built, a second later at most.
 fn what_was_known(version: &str) -> String {
     let built_at = NaiveDateTime::parse_from_str(version.split('-').next().unwrap_or_default(), "%Y%m%dT%H%M%SZ");
-    let again = built_at.map_or_else(
-        |_| "build it again".to_owned(),
-        |at| {
-            format!("what was known then is there as of {}", (at + TimeDelta::seconds(1)).format("%Y-%m-%dT%H:%M:%SZ"))
-        },
-    );
+    let again = built_at.map_or("build it again".to_owned(), |at| {
+        format!("what was known then is there as of {}", (at + TimeDelta::seconds(1)).format("%Y-%m-%dT%H:%M:%SZ"))
+    });
     format!("`keep` in `[output]` says how many versions stay, and a link to one pins it; {again}")
 }
 

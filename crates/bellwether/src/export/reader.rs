@@ -17,14 +17,13 @@ use arrow::csv::reader::Format as CsvFormat;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReaderBuilder;
-use chrono::{DateTime, Utc};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use super::formats::coding;
 use super::partitions::{NOTHING, unescape};
 use super::published::{find, removed};
-use super::record::{RECORD, VersionRecord, VersionShape, facts_of};
+use super::record::{RECORD, VersionRecord, VersionShape};
 use super::selection::Selection;
 use crate::columns::csv::unguarded;
 use crate::definition::DefinitionFile;
@@ -39,17 +38,20 @@ use crate::tables::{choice, date, instant};
 /// Rows per batch.
 const BATCH_ROWS: usize = 1 << 16;
 
+/// The batches of a file.
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+
 /// Reads a published version: a long one, or one matrix of a wide one.
 #[derive(Clone, Debug)]
 pub struct PublishedReader {
-    pub(super) folder: PathBuf,
-    pub(super) record: VersionRecord,
-    pub(super) schema: SchemaRef,
-    pub(super) format: Format,
+    folder: PathBuf,
+    /// What is known of it besides its rows.
+    pub record: VersionRecord,
+    schema: SchemaRef,
+    format: Format,
     /// What its files have before formulas.
     guard: FormulaGuard,
-    /// The names of its columns.
-    pub(super) names: ColumnNames,
+    names: ColumnNames,
     selection: Selection,
     /// How many of the last rows are wanted, if not all.
     least: Option<usize>,
@@ -81,23 +83,29 @@ impl PublishedReader {
     pub(crate) fn whole(datasets: &Path, given: &str) -> Result<Self> {
         let folder = find(datasets, given)?;
         let record = VersionRecord::open(&folder)?;
-        let damaged = |source: Reason| FileError::damage(&folder.join(RECORD), source);
-        let fields = record.columns.iter().map(|column| {
-            let data_type =
-                type_of(&column.r#type).ok_or_else(|| format!("unknown column type `{}`", column.r#type))?;
-            Ok(Field::new(&column.name, data_type, true))
-        });
-        let fields = fields.collect::<Result<Vec<Field>, Reason>>().map_err(&damaged)?;
+        let damaged = |reason: String| FileError::damage(&folder.join(RECORD), reason);
+        let mut fields = Vec::new();
+        for column in &record.columns {
+            let data_type = type_of(&column.r#type);
+            let data_type = data_type.ok_or_else(|| damaged(format!("unknown column type `{}`", column.r#type)))?;
+            fields.push(Field::new(&column.name, data_type, true));
+        }
         let has = |format: &Format| record.files.iter().any(|file| is_in(*format, file));
         // The fastest format first.
         let format = [Format::Parquet, Format::Arrow, Format::Csv, Format::CsvZst, Format::CsvGz].into_iter().find(has);
-        let format = format.ok_or_else(|| damaged("it lists no files with rows".into()))?;
-        let schema = Arc::new(Schema::new(fields));
+        let format = format.ok_or_else(|| damaged("it lists no files with rows".to_owned()))?;
         let renamed = record.columns.iter().filter_map(|column| Some((column.column.clone()?, column.name.clone())));
-        let names = ColumnNames::new(renamed.collect());
-        let guard = if format.is_csv() { guard_of(&record) } else { FormulaGuard::None };
-        let (selection, stop) = (Selection::default(), CancellationToken::new());
-        Ok(Self { folder, schema, format, guard, names, selection, least: None, stop, record })
+        Ok(Self {
+            folder,
+            schema: Arc::new(Schema::new(fields)),
+            format,
+            guard: if format.is_csv() { guard_of(&record) } else { FormulaGuard::None },
+            names: ColumnNames::new(renamed.collect()),
+            selection: Selection::default(),
+            least: None,
+            stop: CancellationToken::new(),
+            record,
+        })
     }
 
     /// The same version; reading stops once the token is cancelled.
@@ -120,34 +128,14 @@ impl PublishedReader {
         self.record.reference()
     }
 
-    /// The instant as of which it was built.
-    pub fn as_of(&self) -> DateTime<Utc> {
-        self.record.as_of
-    }
-
-    /// The text of the definition that it was built from.
-    pub fn definition(&self) -> &str {
-        &self.record.definition
-    }
-
-    /// Number of rows.
-    pub fn row_count(&self) -> u64 {
-        self.record.rows
-    }
-
     /// Whether all of its rows are selected, and it is long.
     pub(crate) fn is_whole(&self) -> bool {
         !self.is_wide() && Selection { columns: None, ..self.selection.clone() } == Selection::default()
     }
 
-    /// The digest of its content.
-    pub fn content(&self) -> &str {
-        &self.record.content
-    }
-
     /// The facts about its rows, as stored.
     pub(crate) fn facts(&self) -> Result<Vec<u8>> {
-        facts_of(&self.folder, Some(&self.record.facts))
+        self.record.facts_in(&self.folder)
     }
 
     /// Its columns. Text columns have the type `Utf8`, whatever they are in the files.
@@ -225,53 +213,45 @@ impl PublishedReader {
         // The text of a day sorts like its date.
         files.sort();
         let reading = self.clone();
-        Ok(files.into_iter().flat_map(move |(values, path)| reading.of_file(&values, &path)))
+        Ok(files.into_iter().flat_map(move |(values, path)| reading.of_file(values, path)))
     }
 
-    /// The ticker that a file is of, where each has one.
-    fn ticker_of<'a>(&self, name: &'a str) -> Option<&'a str> {
-        name.strip_prefix(TICKERS)?.strip_prefix('/')?.strip_suffix(&format!(".{}", self.format))
-    }
-
-    /// The values of the partition columns.
+    /// The values of the partition columns, by the name of a file.
     fn folders(&self, name: &str) -> Option<Vec<String>> {
-        if let Some(ticker) = self.ticker_of(name) {
+        // Where each ticker has a file, its name is the ticker.
+        if let Some(file) = name.strip_prefix(TICKERS).and_then(|name| name.strip_prefix('/'))
+            && let Some(ticker) = file.strip_suffix(&format!(".{}", self.format))
+        {
             return Some(vec![unescape(ticker)]);
         }
-        let folders: BTreeMap<String, String> = name
-            .split('/')
-            .filter_map(|part| part.split_once('='))
-            .map(|(column, value)| (unescape(column), unescape(value)))
-            .collect();
+        let pairs = name.split('/').filter_map(|part| part.split_once('='));
+        let folders: BTreeMap<String, String> =
+            pairs.map(|(column, value)| (unescape(column), unescape(value))).collect();
         self.record.partition_by.iter().map(|column| folders.get(column).cloned()).collect()
     }
 
-    fn of_file(&self, folders: &[String], path: &Path) -> Box<dyn Iterator<Item = Result<RecordBatch>> + Send> {
-        let batches = match self.batches(path) {
+    fn of_file(&self, folders: Vec<String>, path: PathBuf) -> Box<dyn Iterator<Item = Result<RecordBatch>> + Send> {
+        let opened = links::open(&path)
+            .and_then(|file| self.batches(file, &path).map_err(|reason| FileError::damage(&path, reason)));
+        let batches = match opened {
             Ok(batches) => batches,
             Err(error) => return Box::new(std::iter::once(Err(error))),
         };
-        let (reading, folders, path) = (self.clone(), folders.to_vec(), path.to_owned());
-        let typed = move |batch: Result<RecordBatch, ArrowError>| {
+        let reading = self.clone();
+        Box::new(batches.map(move |batch| {
             cancel::check(&reading.stop)?;
             let typed = batch.and_then(|batch| reading.cast(&batch, &folders));
             typed.map_err(|error| FileError::damage(&path, error))
-        };
-        Box::new(batches.map(typed))
+        }))
     }
 
-    fn batches(&self, path: &Path) -> Result<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>> {
-        let file: File = links::open(path)?;
-        let damaged = |source: Reason| FileError::damage(path, source);
+    fn batches(&self, file: File, path: &Path) -> Result<Batches, Reason> {
         Ok(match self.format {
             Format::Parquet => {
-                let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-                    .map_err(|error| damaged(error.into()))?;
+                let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())?;
                 let columns = metadata.parquet_schema().columns().iter().enumerate();
-                let read = columns
-                    .filter(|(_, column)| self.selection.reads(column.name(), &self.names))
-                    .map(|(index, _)| index);
-                let read = ProjectionMask::leaves(metadata.parquet_schema(), read);
+                let read = columns.filter(|(_, column)| self.selection.reads(column.name(), &self.names));
+                let read = ProjectionMask::leaves(metadata.parquet_schema(), read.map(|(index, _)| index));
                 let mut groups = self.selection.row_groups(&metadata, &self.names);
                 if let Some(least) = self.least {
                     let rows_of = |group: &usize| metadata.metadata().row_group(*group).num_rows() as usize;
@@ -280,49 +260,40 @@ impl PublishedReader {
                     }
                 }
                 let (file, wanted) = (Arc::new(file), groups.iter().copied());
-                let rows = expansion::batch_rows(&file, metadata.metadata(), wanted, &read, BATCH_ROWS)
-                    .map_err(|error| damaged(error.into()))?;
-                let file = file.try_clone().map_err(FileError::read(path))?;
-                let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-                let builder = builder.with_projection(read).with_row_groups(groups).with_batch_size(rows);
-                Box::new(builder.build().map_err(|error| damaged(error.into()))?)
+                let rows = expansion::batch_rows(&file, metadata.metadata(), wanted, &read, BATCH_ROWS)?;
+                let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file.try_clone()?, metadata);
+                Box::new(builder.with_projection(read).with_row_groups(groups).with_batch_size(rows).build()?)
             }
-            Format::Arrow => Box::new(FileReaderBuilder::new().build(file).map_err(|error| damaged(error.into()))?),
+            Format::Arrow => Box::new(FileReaderBuilder::new().build(file)?),
             Format::Csv | Format::CsvGz | Format::CsvZst => {
-                let text = coding(self.format).text_of(file).map_err(|error| damaged(error.into()))?;
                 // Files of tickers have all columns.
                 let is_whole = path.parent().and_then(Path::file_name).is_some_and(|folder| folder == TICKERS);
                 let is_in_file = |field: &&Arc<Field>| is_whole || !self.record.partition_by.contains(field.name());
                 let fields = self.schema.fields().iter().filter(is_in_file).map(|field| as_text(field));
-                let fields: Vec<Field> = fields.collect();
-                let reader = ReaderBuilder::new(Arc::new(Schema::new(fields))).with_header(true);
-                let reader = reader.with_batch_size(BATCH_ROWS).build(text).map_err(|error| damaged(error.into()))?;
-                Box::new(reader)
+                let reader = ReaderBuilder::new(Arc::new(Schema::new(fields.collect::<Vec<_>>()))).with_header(true);
+                Box::new(reader.with_batch_size(BATCH_ROWS).build(coding(self.format).text_of(file)?)?)
             }
         })
     }
 
-    /// Whether a column may be null, by its name in the files.
-    fn may_be_null(&self, name: &str) -> bool {
-        self.record.columns.iter().any(|column| column.name == name && column.nullable)
-    }
-
-    /// A column without the guards against formulas that its file has.
-    fn unguarded(&self, column: ArrayRef) -> ArrayRef {
-        match column.as_string_opt::<i32>() {
-            Some(texts) if self.guard == FormulaGuard::Formulas => {
-                Arc::new(texts.iter().map(|text| text.map(unguarded)).collect::<StringArray>())
-            }
-            _ => column,
+    /// Texts of a file as they were written: without guards against formulas, and never null where the column is not. CSV is
+    /// read without its quotes, which tell empty text from none.
+    fn restore(&self, name: &str, column: ArrayRef) -> ArrayRef {
+        let Some(texts) = column.as_string_opt::<i32>() else { return column };
+        let is_nullable = self.record.columns.iter().any(|column| column.name == name && column.nullable);
+        let is_guarded = self.guard == FormulaGuard::Formulas;
+        if !is_guarded && (is_nullable || texts.null_count() == 0) {
+            return column;
         }
+        let texts = texts.iter().map(|text| text.map(|text| if is_guarded { unguarded(text) } else { text }));
+        Arc::new(texts.map(|text| if is_nullable { text } else { text.or(Some("")) }).collect::<StringArray>())
     }
 
     /// Rows of a file in the columns that the record declares.
     fn cast(&self, batch: &RecordBatch, folders: &[String]) -> Result<RecordBatch, ArrowError> {
         let column = |field: &Arc<Field>| -> Result<ArrayRef, ArrowError> {
             if let Some(column) = batch.column_by_name(field.name()) {
-                let column = self.unguarded(cast(column, field.data_type())?);
-                return Ok(if self.may_be_null(field.name()) { column } else { without_nulls(column) });
+                return Ok(self.restore(field.name(), cast(column, field.data_type())?));
             }
             let index = self.record.partition_by.iter().position(|name| name == field.name());
             let missing = || ArrowError::SchemaError(format!("no column `{}`", field.name()));
@@ -346,16 +317,6 @@ fn is_in(format: Format, file: &FileRecord) -> bool {
 fn guard_of(record: &VersionRecord) -> FormulaGuard {
     let definition = DefinitionFile::new(format!("{}.toml", record.name).into(), record.definition.clone());
     definition.and_then(Plan::of).map_or(FormulaGuard::None, |plan| plan.files.guard)
-}
-
-/// Text that is never null. CSV is read without its quotes, which tell empty text from none.
-fn without_nulls(column: ArrayRef) -> ArrayRef {
-    match column.as_string_opt::<i32>() {
-        Some(texts) if texts.null_count() > 0 => {
-            Arc::new(StringArray::from_iter_values(texts.iter().map(Option::unwrap_or_default)))
-        }
-        _ => column,
-    }
 }
 
 /// A field for the CSV reader, which knows UTC only as an offset.

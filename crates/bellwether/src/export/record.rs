@@ -1,22 +1,20 @@
 //! `dataset.json`: what a version of a dataset is, where it comes from, and its files.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow::datatypes::Field;
 use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Provenance;
 use super::content::type_in_words;
-use crate::disk::digest;
-use crate::disk::file::{FileError, FileRecord};
-use crate::disk::links;
-use crate::disk::names;
-use crate::error::{Error, ErrorKind, Reason, Result};
-use crate::plan::{AdHoc, Column, ColumnNames, Plan, ServiceIdentity, Shape, is_label};
+use super::formats::sort;
+use crate::disk::file::{self, FileError, FileRecord};
+use crate::disk::names::{self, is_unique};
+use crate::disk::{digest, links};
+use crate::error::{ErrorKind, Reason, Result};
+use crate::plan::{AdHoc, ColumnNames, Plan, ServiceIdentity, Shape, is_label};
 use crate::tables::Watch;
 use crate::time::as_record;
 
@@ -27,10 +25,35 @@ pub const RECORD: &str = "dataset.json";
 pub(super) const BUILDS: &str = "builds";
 
 /// The layout of the record.
-pub(super) const LAYOUT: u32 = 5;
+const LAYOUT: u32 = 5;
 
 /// The file with the facts about a dataset's rows.
 pub(crate) const FACTS: &str = "facts.json";
+
+/// Where a dataset comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Provenance {
+    /// Name of the dataset.
+    pub name: String,
+    /// Text of its definition.
+    pub definition: String,
+    /// Options of the build that are not in the definition.
+    pub ad_hoc: AdHoc,
+    /// The digest of everything that determines its files: datasets with the same basis have the same files.
+    pub basis: String,
+    /// The service whose data it holds.
+    pub service: ServiceIdentity,
+    /// The runs whose observations it was built from.
+    pub runs: Vec<String>,
+    /// The one of them that knew all others and was of this definition, if there is one.
+    pub rebuilt_as_of: Option<String>,
+    /// Observations after this instant are ignored.
+    pub as_of: DateTime<Utc>,
+    /// When the vendor told of its series; none if it is not known.
+    pub watched: Option<Watch>,
+    /// When it was built.
+    pub built_at: DateTime<Utc>,
+}
 
 /// `dataset.json`, as it is written and read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,7 +66,7 @@ pub struct VersionRecord {
     pub(super) bellwether: String,
     pub(super) description: Option<String>,
     /// The license that its definition states.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) license: Option<String>,
     /// Observations after this instant are ignored.
     #[serde(with = "as_record")]
@@ -53,18 +76,18 @@ pub struct VersionRecord {
     /// When it was built.
     #[serde(with = "as_record")]
     pub built_at: DateTime<Utc>,
-    /// The service whose data it holds; none if an older version of the program wrote it.
-    pub service: Option<ServiceIdentity>,
+    /// The service whose data it holds.
+    pub service: ServiceIdentity,
     /// The runs that it was built from.
     pub runs: Vec<String>,
     /// The one of them that knew all others and was of this definition, if there is one: `build --as-of` takes its name
     /// wherever the archive is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rebuilt_as_of: Option<String>,
     /// Text of its definition.
     pub definition: String,
     /// The options of an ad hoc build, by name; null for the definition's own dataset.
-    pub(super) ad_hoc: Option<Options>,
+    pub(super) ad_hoc: Option<BTreeMap<String, Vec<String>>>,
     /// The digest of everything that determines the files.
     pub(super) basis: String,
     /// The version whose files were reused, if any.
@@ -73,7 +96,6 @@ pub struct VersionRecord {
     pub shape: VersionShape,
     pub(super) sort: Vec<String>,
     /// The columns that identify a row; null if rows may be equal.
-    #[serde(default = "key_of_signals")]
     pub(super) key: Option<Vec<String>>,
     pub(super) columns: Vec<ColumnRecord>,
     pub(super) partition_by: Vec<String>,
@@ -105,25 +127,6 @@ impl VersionShape {
             Self::Wide => "wide",
         }
     }
-}
-
-/// What can be read of a record of any layout.
-#[derive(Debug, Deserialize)]
-pub(super) struct AnyRecord {
-    #[serde(default)]
-    pub(super) name: String,
-    pub(super) built_at: Option<DateTime<Utc>>,
-    pub(super) service: Option<ServiceIdentity>,
-    #[serde(default)]
-    pub(super) runs: Vec<String>,
-    pub(super) files: Vec<FileRecord>,
-    /// The digest of its facts; none in records of programs that did not keep them.
-    pub(super) facts: Option<String>,
-}
-
-/// The key of versions whose record has none.
-fn key_of_signals() -> Option<Vec<String>> {
-    Some(Column::KEY.map(|column| column.name().to_owned()).to_vec())
 }
 
 /// A column; in a wide dataset, `date` and then the values of the matrices.
@@ -180,7 +183,7 @@ impl VersionRecord {
             as_of,
             watched,
             built_at,
-            service: Some(service),
+            service,
             runs,
             rebuilt_as_of,
             definition,
@@ -200,11 +203,38 @@ impl VersionRecord {
     }
 
     /// Parses the record of a folder, which need not be on this machine.
-    pub(crate) fn parse(text: &[u8], folder: &Path) -> Result<Self> {
-        check_layout(text, folder, u64::from(LAYOUT)..=u64::from(LAYOUT))?;
-        let record: Self = serde_json::from_slice(text).map_err(|error| damage(folder, error))?;
-        check_names(&record.files, &record.name, folder)?;
-        Ok(record)
+    fn parse(text: &[u8], folder: &Path) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct RecordHead {
+            layout: Option<u64>,
+        }
+
+        let damage = |reason: Reason| FileError::damage(&folder.join(RECORD), reason);
+        // A record of another layout is refused before anything else of it is read.
+        match serde_json::from_slice(text).map_err(|error| damage(error.into()))? {
+            RecordHead { layout: None } => return Err(damage("it has no `layout`".into())),
+            RecordHead { layout: Some(layout) } if layout != u64::from(LAYOUT) => {
+                return Err(FileError::layout(&folder.join(RECORD), layout, LAYOUT, None));
+            }
+            RecordHead { .. } => {}
+        }
+        let record: Self = serde_json::from_slice(text).map_err(|error| damage(error.into()))?;
+        match record.files.iter().find(|file| !names::is_file_of_version(&file.name, &record.name)) {
+            Some(file) => Err(damage(format!("`{}` is not a file of a version", file.name.escape_debug()).into())),
+            None => Ok(record),
+        }
+    }
+
+    /// Parses the record of the definition's own version in a folder, which need not be on this machine.
+    pub(crate) fn of_version(text: &[u8], folder: &Path) -> Result<Self> {
+        Self::parse(text, folder)?.named_like(folder)
+    }
+
+    fn named_like(self, folder: &Path) -> Result<Self> {
+        if !is_unique(&self.version) || folder.file_name().is_none_or(|name| *name != *self.version) {
+            return Err(FileError::damage(&folder.join(RECORD), "it is the record of another version"));
+        }
+        Ok(self)
     }
 
     /// Reads the record of a folder.
@@ -212,12 +242,37 @@ impl VersionRecord {
         Self::parse(&links::read(&folder.join(RECORD))?, folder)
     }
 
-    /// Reads the record of a folder; `None` if it has another layout.
+    /// Reads the record of a folder; `None` if there is none, or it has another layout.
     pub(super) fn open_current(folder: &Path) -> Result<Option<Self>> {
+        if file::is_gone(&folder.join(RECORD)) {
+            return Ok(None);
+        }
         match Self::open(folder) {
             Err(error) if error.kind() == ErrorKind::Layout => Ok(None),
             record => record.map(Some),
         }
+    }
+
+    /// The definition's own versions of a dataset in a folder of datasets, of the current layout.
+    pub(crate) fn of_dataset(datasets: &Path, name: &str) -> Result<Vec<(PathBuf, Self)>> {
+        let mut found = Vec::new();
+        for path in version_folders(&datasets.join(name))? {
+            if let Some(record) = Self::open_current(&path)? {
+                let record = record.named_like(&path)?;
+                found.push((path, record));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The facts about its rows, as stored in its folder.
+    pub(super) fn facts_in(&self, folder: &Path) -> Result<Vec<u8>> {
+        let path = folder.join(FACTS);
+        let facts = links::read(&path)?;
+        if digest::of(&facts) != self.facts {
+            return Err(FileError::damage(&path, "it does not match its checksum"));
+        }
+        Ok(facts)
     }
 
     /// The size of its data files.
@@ -226,72 +281,17 @@ impl VersionRecord {
     }
 }
 
-/// The values of each option of an ad hoc build.
-pub(super) type Options = BTreeMap<String, Vec<String>>;
-
 /// The options of an ad hoc build, by name.
-pub(super) fn options(ad_hoc: &AdHoc) -> Option<Options> {
-    let mut options = Options::new();
+pub(super) fn options(ad_hoc: &AdHoc) -> Option<BTreeMap<String, Vec<String>>> {
+    let mut options: BTreeMap<_, Vec<_>> = BTreeMap::new();
     ad_hoc.options().into_iter().for_each(|(name, value)| options.entry(name.to_owned()).or_default().push(value));
     (!options.is_empty()).then_some(options)
 }
 
-/// The columns that sort the rows of a file.
-pub(super) fn sort(plan: &Plan) -> Vec<String> {
-    match plan.dataset.shape {
-        Shape::Long => plan.dataset.written.sort.clone(),
-        Shape::Wide(_) => vec![plan.dataset.written.name(Column::Date).to_owned()],
-    }
-}
-
-impl AnyRecord {
-    /// Reads the record of a folder, of the current layout or an older one.
-    pub(super) fn open(folder: &Path) -> Result<Self> {
-        let text = links::read(&folder.join(RECORD))?;
-        check_layout(&text, folder, 0..=u64::from(LAYOUT))?;
-        let record: Self = serde_json::from_slice(&text).map_err(|error| damage(folder, error))?;
-        check_names(&record.files, &record.name, folder)?;
-        Ok(record)
-    }
-}
-
-fn damage(folder: &Path, reason: impl Into<Reason>) -> Error {
-    FileError::damage(&folder.join(RECORD), reason)
-}
-
-/// Refuses a record of another layout before anything else of it is read.
-fn check_layout(text: &[u8], folder: &Path, known: RangeInclusive<u64>) -> Result<()> {
-    #[derive(Deserialize)]
-    struct RecordHead {
-        layout: Option<u64>,
-    }
-
-    match serde_json::from_slice(text).map_err(|error| damage(folder, error))? {
-        RecordHead { layout: None } => Err(damage(folder, "it has no `layout`")),
-        RecordHead { layout: Some(layout) } if known.contains(&layout) => Ok(()),
-        RecordHead { layout: Some(layout) } => {
-            let path = folder.join(RECORD);
-            Err(FileError::layout(&path, layout, LAYOUT, None))
-        }
-    }
-}
-
-/// Refuses a record that lists files that no version has.
-fn check_names(files: &[FileRecord], name: &str, folder: &Path) -> Result<()> {
-    match files.iter().find(|file| !names::is_file_of_version(&file.name, name)) {
-        Some(file) => Err(damage(folder, format!("`{}` is not a file of a version", file.name.escape_debug()))),
-        None => Ok(()),
-    }
-}
-
-/// The facts of a version whose digest is known, as stored.
-pub(super) fn facts_of(folder: &Path, expected: Option<&str>) -> Result<Vec<u8>> {
-    let path = folder.join(FACTS);
-    let facts = links::read(&path)?;
-    match expected == Some(&digest::of(&facts)) {
-        true => Ok(facts),
-        false => Err(FileError::damage(&path, "it does not match its checksum")),
-    }
+/// The folders of a dataset that are named like versions of its own definition.
+pub(super) fn version_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
+    let is_version = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).is_some_and(is_unique);
+    Ok(file::folders(dataset)?.into_iter().filter(is_version).collect())
 }
 
 /// The first and last date in facts of any version of the program; none without rows, or if they cannot be read.

@@ -17,7 +17,7 @@ use std::{fs, io};
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 
-use super::record::{AnyRecord, BUILDS, RECORD};
+use super::record::{BUILDS, RECORD, VersionRecord, version_folders};
 use crate::disk::file::{self, FileError};
 use crate::disk::names::is_unique;
 use crate::disk::{links, remove};
@@ -27,31 +27,23 @@ use crate::time::unique_name;
 /// How long `bellwether prune` spares a version after it was replaced: a reader of `latest` may still be reading it.
 const GRACE: Duration = Duration::from_secs(60 * 60);
 
-/// The length of the name of a version.
-const UNIQUE_BYTES: usize = "20261120T213000Z-7f3a".len();
-
-/// Prefixes of hidden names: being written, abandoned, or being removed.
-const LEFT_OVERS: [&str; 3] = [".partial-", ".removed-", ".latest-"];
-
 /// Removes versions beyond the newest `keep`, unless they are pinned or not older than the one just published, and
 /// leftovers of killed publications. `None` keeps every version. Returns a note on what could not be removed.
 pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Option<String> {
-    let tidied = || -> Result<Vec<String>> {
-        let mut faults = Vec::new();
-        if let Some(keep) = keep {
-            for (version, _) in older(folder, published, keep)? {
-                faults.extend(fault(&version, retire(&version, &name_for_removal(&version))));
-            }
-        }
-        for path in left_overs(folder)? {
-            faults.extend(fault(&path, clear(&path)));
-        }
-        Ok(faults)
-    };
-    let faults = match tidied() {
-        Ok(faults) => faults,
+    let older = keep.map_or_else(|| Ok(Vec::new()), |keep| older(folder, published, keep));
+    let (older, abandoned) = match older.and_then(|older| Ok((older, left_overs(folder)?))) {
+        Ok(found) => found,
         Err(error) => return Some(format!("old versions were not looked for: {error}")),
     };
+    let retired = older.iter().map(|(version, _)| (version, retire(version)));
+    let cleared = abandoned.iter().map(|path| {
+        let cleared = if path.is_symlink() { remove::file(path) } else { remove::folder(path) };
+        (path, cleared)
+    });
+    // Another process may already have removed it.
+    let is_fault = |error: &io::Error| error.kind() != io::ErrorKind::NotFound;
+    let faults = retired.chain(cleared).filter_map(|(path, result)| Some((path, result.err().filter(is_fault)?)));
+    let faults: Vec<String> = faults.map(|(path, error)| format!("`{}`: {error}", path.display())).collect();
     let first = faults.first()?;
     Some(match faults.len() {
         1 => format!("an old version is still there: {first}"),
@@ -62,10 +54,10 @@ pub(super) fn tidy(folder: &Path, published: &str, keep: Option<usize>) -> Optio
 /// The versions of a dataset beyond the newest `keep`, unless they are pinned, not older than the latest, or were replaced
 /// within [`GRACE`]; none without a latest version.
 pub(crate) fn surplus(dataset: &Path, keep: usize) -> Result<Vec<PathBuf>> {
-    let Some(latest) = latest(dataset) else { return Ok(Vec::new()) };
-    let older = older(dataset, &latest, keep)?.into_iter();
-    let replaced_before = |next: &Path| file::is_older(&next.join(RECORD), GRACE);
-    Ok(older.filter(|(_, next)| replaced_before(next)).map(|(version, _)| version).collect())
+    let latest = latest_version(dataset);
+    let Some(latest) = latest.as_ref().and_then(|latest| latest.file_name()?.to_str()) else { return Ok(Vec::new()) };
+    let older = older(dataset, latest, keep)?.into_iter();
+    Ok(older.filter(|(_, next)| file::is_older(&next.join(RECORD), GRACE)).map(|(version, _)| version).collect())
 }
 
 /// Leftovers of killed publications of a dataset and of its ad hoc builds.
@@ -78,43 +70,45 @@ pub(crate) fn abandoned_folders(dataset: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn latest(dataset: &Path) -> Option<String> {
-    Some(latest_version(dataset)?.file_name()?.to_str()?.to_owned())
-}
-
 /// The versions beyond the newest `keep` that are older than the published one and not pinned, each with the one after it.
 fn older(folder: &Path, published: &str, keep: usize) -> Result<Vec<(PathBuf, PathBuf)>> {
     // Versions before links: for any version seen here, its link already existed.
-    let versions: Result<Vec<Option<DatedVersion>>> = file::entries(folder)?.iter().map(|path| version(path)).collect();
-    let mut versions: Vec<DatedVersion> = versions?.into_iter().flatten().collect();
+    let mut versions = Vec::new();
+    for path in version_folders(folder)? {
+        versions.extend(built_at(&path)?.map(|built_at| (built_at, path)));
+    }
     versions.sort_unstable();
-    let pinned = link_targets(folder)?;
-    let published_last = versions.iter().position(|version| version.name == published).unwrap_or(versions.len());
-    let with_next = versions.iter().zip(versions.iter().skip(1)).take(published_last);
-    let surplus = with_next.take(versions.len().saturating_sub(keep));
-    let path = |version: &DatedVersion| folder.join(&version.name);
-    let unpinned = surplus.filter(|(version, _)| !pinned.contains(&version.name));
-    Ok(unpinned.map(|(version, next)| (path(version), path(next))).collect())
+    let pinned = pins(folder)?;
+    let is_pinned = |path: &PathBuf| pinned.iter().any(|(version, _)| path.ends_with(version));
+    let published_last = versions.iter().position(|(_, path)| path.ends_with(published)).unwrap_or(versions.len());
+    let surplus = published_last.min(versions.len().saturating_sub(keep));
+    let with_next = versions.iter().zip(versions.iter().skip(1)).take(surplus);
+    let unpinned = with_next.filter(|((_, path), _)| !is_pinned(path));
+    Ok(unpinned.map(|((_, path), (_, next))| (path.clone(), next.clone())).collect())
 }
 
+/// Hidden entries that were being written or removed, or would have become `latest`, a day ago.
 fn left_overs(folder: &Path) -> Result<Vec<PathBuf>> {
-    Ok(file::entries(folder)?.into_iter().filter(|path| is_left_over(path)).collect())
+    let is_left_over = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let version = [".partial-", ".removed-", ".latest-"].into_iter().find_map(|prefix| name.strip_prefix(prefix));
+        version.is_some_and(is_unique) && file::is_older(path, file::DAY)
+    };
+    Ok(file::entries(folder)?.into_iter().filter(is_left_over).collect())
 }
 
 /// The name that a version gets before it is removed. The name of an ad hoc build is that of a version plus its
 /// options.
 fn name_for_removal(version: &Path) -> PathBuf {
     let name = version.file_name().unwrap_or_default().to_string_lossy();
-    version.with_file_name(format!(".removed-{}", name.get(..UNIQUE_BYTES).unwrap_or(&name)))
+    let unique = name.get(.."20261120T213000Z-7f3a".len()).unwrap_or(&name);
+    version.with_file_name(format!(".removed-{unique}"))
 }
 
 /// Removes a surplus version, unless it was pinned or removed meanwhile.
 pub(crate) fn remove_surplus(version: &Path) -> Result<()> {
-    let is_pinned = || -> Result<bool> {
-        let (Some(folder), Some(name)) = (version.parent(), version.file_name()) else { return Ok(false) };
-        Ok(link_targets(folder)?.iter().any(|pinned| **pinned == *name))
-    };
-    if !version.exists() || is_pinned()? {
+    let pins = version.parent().map_or_else(|| Ok(BTreeSet::new()), pins);
+    if !version.exists() || pins?.iter().any(|(pinned, _)| version.ends_with(pinned)) {
         return Ok(());
     }
     let is_gone = || !version.exists() && !name_for_removal(version).exists();
@@ -122,10 +116,11 @@ pub(crate) fn remove_surplus(version: &Path) -> Result<()> {
 }
 
 /// Removes a version atomically. One that contains anything else is left alone.
-fn retire(version: &Path, removed: &Path) -> io::Result<()> {
+fn retire(version: &Path) -> io::Result<()> {
+    let removed = name_for_removal(version);
     remove::check(version)?;
-    file::move_aside(version, removed)?;
-    remove::folder(removed)
+    file::move_aside(version, &removed)?;
+    remove::folder(&removed)
 }
 
 /// Removes a version or an ad hoc build that no link points to.
@@ -134,39 +129,26 @@ fn retire(version: &Path, removed: &Path) -> io::Result<()> {
 ///
 /// If it is not ours, contains anything else, or cannot be removed.
 pub fn remove(version: &Path) -> Result<()> {
-    retire(version, &name_for_removal(version)).map_err(FileError::remove(version))
+    retire(version).map_err(FileError::remove(version))
 }
 
-/// A version with its build time from its record: names of the same second are in random order.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct DatedVersion {
-    built_at: DateTime<Utc>,
-    name: String,
-}
-
-/// A version, if a folder is one.
-fn version(path: &Path) -> Result<Option<DatedVersion>> {
-    let name = path.file_name().and_then(|name| name.to_str()).filter(|name| is_unique(name));
-    let is_folder = fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    let Some(name) = name.filter(|_| is_folder) else { return Ok(None) };
-    let second = || NaiveDateTime::parse_from_str(name.split_once('-')?.0, "%Y%m%dT%H%M%SZ").ok();
-    let built_at = match AnyRecord::open(path) {
-        Ok(AnyRecord { built_at: Some(built_at), .. }) => Some(built_at),
-        Err(error) if FileError::is_missing(&error) => None,
+/// When a version was built: names of the same second are in random order. None for a folder without a record.
+fn built_at(version: &Path) -> Result<Option<DateTime<Utc>>> {
+    match VersionRecord::open(version) {
+        Ok(record) => Ok(Some(record.built_at)),
+        Err(error) if FileError::is_missing(&error) => Ok(None),
         // Which of two versions of one second is older must not be guessed.
-        Err(error) if FileError::is_unreadable(&error) => return Err(error),
-        _ => second().map(|second| second.and_utc()),
-    };
-    Ok(built_at.map(|built_at| DatedVersion { built_at, name: name.to_owned() }))
+        Err(error) if FileError::is_unreadable(&error) => Err(error),
+        Err(_) => {
+            let second = version.file_name().and_then(|name| name.to_str()?.split_once('-')).map(|(second, _)| second);
+            let second = NaiveDateTime::parse_from_str(second.unwrap_or_default(), "%Y%m%dT%H%M%SZ");
+            Ok(second.ok().map(|second| second.and_utc()))
+        }
+    }
 }
 
-/// The entries of the folder that links in it point to. Hidden links come first and `latest` after them, so a link that
-/// becomes `latest` meanwhile is still seen.
-fn link_targets(folder: &Path) -> Result<BTreeSet<String>> {
-    Ok(pins(folder)?.into_iter().map(|(version, _)| version).collect())
-}
-
-/// The versions of the folder that links in it point to, each with the name of a link; ad hoc builds below their folder.
+/// The versions of a folder that links in it point to, each with the name of a link; ad hoc builds below their folder. Hidden
+/// links come first and `latest` after them, so a link that becomes `latest` meanwhile is still seen.
 pub(super) fn pins(folder: &Path) -> Result<BTreeSet<(String, String)>> {
     let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
     let mut pinned = BTreeSet::new();
@@ -177,8 +159,7 @@ pub(super) fn pins(folder: &Path) -> Result<BTreeSet<(String, String)>> {
         };
         let name = link.file_name().unwrap_or_default().to_string_lossy();
         // Both as written, for a version that has not appeared yet, and resolved, for an indirect link.
-        let targets = [Some(target.clone()), fs::canonicalize(link).ok()];
-        for target in targets.into_iter().flatten() {
+        for target in [Some(target.clone()), fs::canonicalize(link).ok()].into_iter().flatten() {
             let inside = target.strip_prefix(&real).or_else(|_| target.strip_prefix(folder)).unwrap_or(&target);
             let mut names = inside.components().filter_map(|component| match component {
                 Component::Normal(name) => name.to_str(),
@@ -192,24 +173,6 @@ pub(super) fn pins(folder: &Path) -> Result<BTreeSet<(String, String)>> {
         }
     }
     Ok(pinned)
-}
-
-fn is_left_over(path: &Path) -> bool {
-    let is_named_so = path.file_name().and_then(|name| name.to_str()).is_some_and(|name| {
-        let version = LEFT_OVERS.iter().find_map(|prefix| name.strip_prefix(prefix));
-        version.is_some_and(is_unique)
-    });
-    is_named_so && file::is_older(path, file::DAY)
-}
-
-fn clear(path: &Path) -> io::Result<()> {
-    if path.is_symlink() { remove::file(path) } else { remove::folder(path) }
-}
-
-/// What could not be removed, and why; another process may already have removed it.
-fn fault(path: &Path, result: io::Result<()>) -> Option<String> {
-    let error = result.err().filter(|error| error.kind() != io::ErrorKind::NotFound)?;
-    Some(format!("`{}`: {error}", path.display()))
 }
 
 /// The link's name.

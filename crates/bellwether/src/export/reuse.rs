@@ -14,12 +14,9 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 
-use super::publication::Provenance;
-use super::record::{FACTS, VersionRecord, options};
+use super::record::{FACTS, Provenance, VersionRecord, options};
 use super::retention;
 use super::staged::{Dataset, Staged, TargetFolder};
-use super::table::make_durable;
-use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
 use crate::error::Result;
@@ -42,13 +39,6 @@ pub(crate) enum ReuseOutcome {
     },
 }
 
-/// A published version being reused.
-struct PreviousVersion {
-    path: PathBuf,
-    known: VersionRecord,
-    facts: Vec<u8>,
-}
-
 /// Makes a version from the latest one of a dataset in a folder of datasets, if that is intact; `None` if there is none with
 /// this basis.
 pub(crate) fn reuse_latest(
@@ -59,24 +49,24 @@ pub(crate) fn reuse_latest(
 ) -> Result<Option<ReuseOutcome>> {
     let home = TargetFolder::of(datasets, &provenance.name, &provenance.ad_hoc)?;
     // The folder itself, not the link, which may move meanwhile.
-    let before = retention::latest_version(&home.folder).and_then(PreviousVersion::read);
-    let Some(before) = before.filter(|before| before.known.basis == provenance.basis) else { return Ok(None) };
+    let Some(path) = retention::latest_version(&home.folder) else { return Ok(None) };
+    let known = VersionRecord::open(&path).ok().filter(|known| known.basis == provenance.basis);
+    let Some(known) = known else { return Ok(None) };
     let _work = work!("reuse files");
-    if let Some(damaged) = before.damaged_file(stop)? {
-        return Ok(Some(ReuseOutcome::Damaged(damaged)));
-    }
-    let PreviousVersion { path, known, facts } = before;
+    let facts = match verify(&path, &known, stop)? {
+        Ok(facts) => facts,
+        Err(damaged) => return Ok(Some(ReuseOutcome::Damaged(damaged))),
+    };
     let VersionRecord { version: from, columns, rows, content, files, facts: digest, .. } = known;
     let (version, staging) = home.stage(provenance.built_at)?;
     files.par_iter().try_for_each(|file| {
         cancel::check(stop)?;
         let target = staging.file(&file.name);
-        if let Some(folder) = target.parent() {
-            fs::create_dir_all(folder).map_err(FileError::write(folder))?;
-        }
+        let folder = file::folder_of(&target);
+        fs::create_dir_all(folder).map_err(FileError::write(folder))?;
         links::link_or_copy(&path.join(&file.name), &target)
     })?;
-    make_durable(&staging.file(""), &files)?;
+    file::sync_below(&staging.file(""), files.iter().map(|file| file.name.as_str()))?;
     file::write_bytes(&staging.file(FACTS), &facts)?;
     let taken_over_from = Some(from.clone());
     let record = VersionRecord::new(plan, provenance.clone(), version);
@@ -92,50 +82,34 @@ pub(crate) fn built_before(
     provenance: &Provenance,
     stop: &CancellationToken,
 ) -> Result<Option<(Dataset, Vec<u8>)>> {
-    let home = TargetFolder::of(datasets, &provenance.name, &provenance.ad_hoc)?;
+    let TargetFolder { folder, .. } = TargetFolder::of(datasets, &provenance.name, &provenance.ad_hoc)?;
+    let Provenance { basis, as_of, runs, .. } = provenance;
     let ad_hoc = options(&provenance.ad_hoc);
-    let is_same = |PreviousVersion { known, .. }: &PreviousVersion| {
-        known.basis == provenance.basis
-            && known.ad_hoc == ad_hoc
-            && known.as_of == provenance.as_of
-            && known.runs == provenance.runs
-    };
     let newest_first: Vec<PathBuf> = match provenance.ad_hoc.is_none() {
-        true => retention::latest_target(&home.folder).into_iter().map(|latest| home.folder.join(latest)).collect(),
-        false => file::folders(&home.folder)?.into_iter().rev().collect(),
+        true => retention::latest_target(&folder).into_iter().map(|latest| folder.join(latest)).collect(),
+        false => file::folders(&folder)?.into_iter().rev().collect(),
     };
-    for before in newest_first.into_iter().filter_map(PreviousVersion::read).filter(is_same) {
-        if before.damaged_file(stop)?.is_none() {
-            let PreviousVersion { path, known: VersionRecord { rows, content, files, .. }, facts } = before;
-            return Ok(Some((
-                Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content },
-                facts,
-            )));
+    for path in newest_first {
+        let Ok(known) = VersionRecord::open(&path) else { continue };
+        let is_same = known.basis == *basis && known.ad_hoc == ad_hoc && known.as_of == *as_of && known.runs == *runs;
+        if is_same && let Ok(facts) = verify(&path, &known, stop)? {
+            let VersionRecord { rows, content, files, .. } = known;
+            let dataset = Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content };
+            return Ok(Some((dataset, facts)));
         }
     }
     Ok(None)
 }
 
-impl PreviousVersion {
-    /// Reads a version; `None` if its record has another layout, or cannot be read.
-    fn read(path: PathBuf) -> Option<Self> {
-        let known = VersionRecord::open(&path).ok()?;
-        Some(Self { facts: links::read(&path.join(FACTS)).unwrap_or_default(), path, known })
-    }
-
-    /// A file that does not match the record.
-    fn damaged_file(&self, stop: &CancellationToken) -> Result<Option<PathBuf>> {
-        let Self { path, known, facts } = self;
-        if digest::of(facts) != known.facts {
-            return Ok(Some(path.join(FACTS)));
-        }
-        let is_damaged = |file: &&FileRecord| {
-            let written = path.join(&file.name);
-            links::refuse_below(path, &written).is_err()
-                || FileRecord::of(&written, &file.name, file.rows, stop).ok().as_ref() != Some(*file)
-        };
-        let damaged = known.files.par_iter().find_first(is_damaged).map(|file| path.join(&file.name));
-        cancel::check(stop)?;
-        Ok(damaged)
-    }
+/// The facts of a version, or the first of its files that does not match its record.
+fn verify(path: &Path, known: &VersionRecord, stop: &CancellationToken) -> Result<Result<Vec<u8>, PathBuf>> {
+    let Ok(facts) = known.facts_in(path) else { return Ok(Err(path.join(FACTS))) };
+    let is_damaged = |file: &&FileRecord| {
+        let written = path.join(&file.name);
+        links::refuse_below(path, &written).is_err()
+            || FileRecord::of(&written, &file.name, file.rows, stop).ok().as_ref() != Some(*file)
+    };
+    let damaged = known.files.par_iter().find_first(is_damaged).map(|file| path.join(&file.name));
+    cancel::check(stop)?;
+    Ok(damaged.map_or(Ok(facts), Err))
 }

@@ -9,13 +9,11 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use super::published;
 use super::record::{BUILDS, RECORD, VersionRecord};
 use super::retention::{self, Link};
 use crate::disk::file::{self, FileError, FileRecord, Staging};
-use crate::disk::links;
-use crate::disk::names::is_unique;
-use crate::error::{ErrorKind, Result};
+use crate::disk::names::is_dataset;
+use crate::error::Result;
 use crate::plan::AdHoc;
 use crate::time::{free_name, unique_name};
 
@@ -56,21 +54,14 @@ impl Staged {
         let folder = &home.folder;
         let path = folder.join(&version);
         let overtaken_by = home.newer_version(as_of);
-        let latest = if home.is_own() && overtaken_by.is_none() {
-            let link = Link::prepare(folder, &version, &version)?;
-            staging.publish(&path)?;
-            Some(link.show()?)
-        } else {
-            staging.publish(&path)?;
-            None
-        };
+        let becomes_latest = home.label.is_none() && overtaken_by.is_none();
+        let link = becomes_latest.then(|| Link::prepare(folder, &version, &version)).transpose()?;
+        staging.publish(&path)?;
+        let latest = link.map(Link::show).transpose()?;
         let left = retention::tidy(folder, &version, latest.is_some().then_some(keep));
         Ok(Dataset { path, latest, overtaken_by, left, rows, files, content })
     }
 }
-
-/// The longest description of options in a name; `dataset.json` has all of them.
-const LABEL_BYTES: usize = 64;
 
 /// Where a version is written.
 #[derive(Clone, Debug)]
@@ -101,11 +92,6 @@ impl TargetFolder {
         }
     }
 
-    /// Whether it is for the definition's own versions.
-    pub(super) fn is_own(&self) -> bool {
-        self.label.is_none()
-    }
-
     /// The latest version, if another process published it meanwhile and it knows more than one as of an instant.
     fn newer_version(&self, as_of: DateTime<Utc>) -> Option<String> {
         let latest =
@@ -126,58 +112,26 @@ impl TargetFolder {
     }
 }
 
-/// Options as part of a name: `ticker-XOM-from-2026-01-01`.
+/// Options as part of a name: `ticker-XOM-from-2026-01-01`. `dataset.json` has all of them.
 fn label(ad_hoc: &AdHoc) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    let mut label = String::new();
-    let mut last = "";
+    let (mut label, mut last) = (String::new(), "");
     for (name, value) in ad_hoc.options() {
         let part = if name == last { value } else { format!("{name}-{value}") };
         let gap = if label.is_empty() { "" } else { "-" };
-        if label.len() + gap.len() + part.len() > LABEL_BYTES {
-            label.push_str(gap);
-            label.push_str("etc");
-            break;
-        }
         label.push_str(gap);
-        label.extend(part.chars().map(|c| if is_plain(c) { c } else { '-' }));
+        if label.len() + part.len() > 64 {
+            return label + "etc";
+        }
+        label += &part.replace(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '-' | '_'), "-");
         last = name;
     }
     label
 }
 
-impl VersionRecord {
-    /// Parses the record of the definition's own version in a folder, which need not be on this machine.
-    pub(crate) fn of_version(text: &[u8], folder: &Path) -> Result<Self> {
-        let record = Self::parse(text, folder)?;
-        if !is_unique(&record.version) || folder.file_name().is_none_or(|name| *name != *record.version) {
-            let reason = "it is the record of another version";
-            return Err(FileError::damage(&folder.join(RECORD), reason));
-        }
-        Ok(record)
-    }
-
-    /// The definition's own versions of a dataset in a folder of datasets, of the current layout.
-    pub(crate) fn of_dataset(datasets: &Path, name: &str) -> Result<Vec<(PathBuf, Self)>> {
-        let mut found = Vec::new();
-        for path in published::version_folders(&datasets.join(name))? {
-            if file::is_gone(&path.join(RECORD)) {
-                continue;
-            }
-            match Self::of_version(&links::read(&path.join(RECORD))?, &path) {
-                Err(error) if error.kind() == ErrorKind::Layout => {}
-                whole => found.push((path, whole?)),
-            }
-        }
-        Ok(found)
-    }
-}
-
 /// The names of the datasets in a folder of datasets.
 pub(crate) fn names(datasets: &Path) -> Result<Vec<String>> {
-    let name = |path: PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let folders = file::folders(datasets)?;
-    Ok(folders.into_iter().filter_map(name).filter(|name| crate::disk::names::is_dataset(name)).collect())
+    let name = |path: PathBuf| path.file_name()?.to_str().filter(|name| is_dataset(name)).map(str::to_owned);
+    Ok(file::folders(datasets)?.into_iter().filter_map(name).collect())
 }
 
 /// What becomes of `latest` once a version has arrived.
@@ -219,15 +173,12 @@ impl IncomingVersion {
         let Self { folder, version, unique, staging } = self;
         file::sync_below(&staging.file(""), files.iter().map(|file| file.name.as_str()))?;
         file::write_bytes(&staging.file(RECORD), record)?;
-        let link = match linking {
-            Linking::Latest => Some(Link::prepare(&folder, &version, &unique)?),
-            Linking::Unchanged => None,
-        };
+        let link = (linking == Linking::Latest).then(|| Link::prepare(&folder, &version, &unique)).transpose()?;
         let target = folder.join(&version);
         if !target.join(RECORD).exists() {
             staging.publish(&target)?;
         }
-        link.map_or(Ok(()), |link| link.show().map(drop))?;
+        link.map(Link::show).transpose()?;
         if let Some(left) = retention::tidy(&folder, &version, None) {
             tracing::warn!(folder = %folder.display(), left, "an interrupted download cannot be removed");
         }

@@ -41,7 +41,8 @@ pub(super) struct WriteOptions {
 
 /// Files being written, and their buffered rows.
 pub(super) struct TableWriter {
-    path: PathBuf,
+    root: PathBuf,
+    /// The files, by their paths inside the root.
     writers: Vec<(String, FormatWriter<DigestWriter<DurableFile>>)>,
     buffer: RowBuffer,
     rows: u64,
@@ -51,25 +52,20 @@ pub(super) struct TableWriter {
 impl TableWriter {
     /// Starts the files of a path inside the root, given without extension.
     pub(super) fn create(options: &WriteOptions, stem: &str, schema: &SchemaRef) -> Result<Self> {
-        let path = options.root.join(stem);
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder).map_err(FileError::write(folder))?;
-        }
-        let create = |&format: &Format| {
+        let WriteOptions { root, formats, encoding, stop } = options;
+        let folder = root.join(stem);
+        let folder = file::folder_of(&folder);
+        fs::create_dir_all(folder).map_err(FileError::write(folder))?;
+        let mut writers = Vec::new();
+        for format in formats {
             let name = format!("{stem}.{format}");
-            let path = options.root.join(&name);
+            let path = root.join(&name);
             let out = DigestWriter::new(DurableFile::create(&path)?);
-            let writer = FormatWriter::create(format.into(), out, SchemaRef::clone(schema), &options.encoding);
-            Ok((name, writer.map_err(|error| FileError::encode(&path, error))?))
-        };
-        let writers = options.formats.iter().map(create).collect::<Result<Vec<_>>>()?;
-        Ok(Self {
-            path,
-            writers,
-            buffer: RowBuffer::new(options.encoding.row_group_rows),
-            rows: 0,
-            stop: options.stop.clone(),
-        })
+            let writer = FormatWriter::create((*format).into(), out, SchemaRef::clone(schema), encoding);
+            writers.push((name, writer.map_err(|error| FileError::encode(&path, error))?));
+        }
+        let buffer = RowBuffer::new(encoding.row_group_rows);
+        Ok(Self { root: root.clone(), writers, buffer, rows: 0, stop: stop.clone() })
     }
 
     pub(super) fn push(&mut self, rows: &Rows) -> Result<()> {
@@ -95,33 +91,21 @@ impl TableWriter {
 
     fn write(&mut self, group: &[Rows]) -> Result<()> {
         cancel::check(&self.stop)?;
-        // The extension tells the files apart.
-        let failed = |name: &str, error| FileError::encode(&self.path.with_file_name(last(name)), error);
-        let write =
-            |(name, writer): &mut (String, FormatWriter<_>)| writer.write(group).map_err(|error| failed(name, error));
-        self.writers.par_iter_mut().try_for_each(write)
+        self.writers.par_iter_mut().try_for_each(|(name, writer)| {
+            writer.write(group).map_err(|error| FileError::encode(&self.root.join(&*name), error))
+        })
     }
 
     /// Completes the files, named by their paths inside the root. They are not durable yet.
     pub(super) fn finish(mut self) -> Result<Vec<FileRecord>> {
         self.flush()?;
-        let Self { path, writers, rows, .. } = self;
-        let finish = |(name, mut writer): (String, FormatWriter<DigestWriter<DurableFile>>)| {
-            let finished = writer.finish();
-            finished.map_err(|error| FileError::encode(&path.with_file_name(last(&name)), error))?;
-            Ok(writer.out().record(&name, rows))
-        };
-        writers.into_iter().map(finish).collect()
+        let mut files = Vec::new();
+        for (name, mut writer) in self.writers {
+            writer.finish().map_err(|error| FileError::encode(&self.root.join(&name), error))?;
+            files.push(writer.out().record(&name, self.rows));
+        }
+        Ok(files)
     }
-}
-
-fn last(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
-}
-
-/// Makes finished files and their folders durable.
-pub(super) fn make_durable(root: &Path, files: &[FileRecord]) -> Result<()> {
-    file::sync_below(root, files.iter().map(|file| file.name.as_str()))
 }
 
 /// The size of a piece that is synced.
@@ -151,13 +135,9 @@ struct DurableFile {
 }
 
 impl DurableFile {
-    pub(super) fn create(path: &Path) -> Result<Self> {
+    fn create(path: &Path) -> Result<Self> {
         file::create(path)?;
         Ok(Self { path: path.to_owned(), length: 0, reserved: 0, unsynced: 0, syncing: None })
-    }
-
-    fn open(&self) -> io::Result<File> {
-        OpenOptions::new().append(true).custom_flags(NOFOLLOW).open(&self.path)
     }
 
     /// Preallocates space for bytes about to be written, and for some that may follow.
@@ -170,28 +150,6 @@ impl DurableFile {
         self.reserved = if file::reserve(file, from, to - from) { to } else { u64::MAX };
     }
 
-    /// Releases unused space.
-    fn release(&mut self) -> io::Result<()> {
-        if self.reserved > self.length {
-            // Some systems cannot truncate files opened for appending.
-            OpenOptions::new().write(true).custom_flags(NOFOLLOW).open(&self.path)?.set_len(self.length)?;
-        }
-        self.reserved = 0;
-        Ok(())
-    }
-
-    fn count(&mut self, file: File, bytes: usize) -> io::Result<()> {
-        self.length += bytes as u64;
-        self.unsynced += bytes as u64;
-        let is_busy = self.syncing.as_ref().is_some_and(|sync| !sync.is_finished());
-        if self.unsynced >= PIECE_BYTES && !is_busy {
-            self.wait_for_sync()?;
-            self.unsynced = 0;
-            self.syncing = thread::Builder::new().spawn(move || file.sync_data()).ok();
-        }
-        Ok(())
-    }
-
     /// Waits for the sync in progress. Its failure is reported only here.
     fn wait_for_sync(&mut self) -> io::Result<()> {
         let result = self.syncing.take().map(JoinHandle::join);
@@ -201,23 +159,28 @@ impl DurableFile {
 
 impl Write for DurableFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut file = self.open()?;
+        let mut file = OpenOptions::new().append(true).custom_flags(NOFOLLOW).open(&self.path)?;
         self.reserve(&file, bytes.len());
         let count = file.write(bytes)?;
-        self.count(file, count)?;
+        self.length += count as u64;
+        self.unsynced += count as u64;
+        let is_busy = self.syncing.as_ref().is_some_and(|sync| !sync.is_finished());
+        if self.unsynced >= PIECE_BYTES && !is_busy {
+            self.wait_for_sync()?;
+            self.unsynced = 0;
+            self.syncing = thread::Builder::new().spawn(move || file.sync_data()).ok();
+        }
         Ok(count)
-    }
-
-    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut file = self.open()?;
-        self.reserve(&file, bytes.len());
-        file.write_all(bytes)?;
-        self.count(file, bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.wait_for_sync()?;
-        self.release()
+        // Unused space is released. Some systems cannot truncate files opened for appending.
+        if self.reserved > self.length {
+            OpenOptions::new().write(true).custom_flags(NOFOLLOW).open(&self.path)?.set_len(self.length)?;
+        }
+        self.reserved = 0;
+        Ok(())
     }
 }
 

@@ -190,7 +190,7 @@ impl Dataset {
     /// Number of rows, if a record says it.
     pub fn known_count(&self) -> Option<u64> {
         match &self.0 {
-            DatasetOrigin::Published(reading) if reading.is_whole() => Some(reading.row_count()),
+            DatasetOrigin::Published(reading) if reading.is_whole() => Some(reading.record.rows),
             _ => None,
         }
     }

@@ -1,11 +1,9 @@
 //! The columns of a dataset that are not features: their names, types, order and meaning.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field};
 
-use super::DatasetPlan;
-use super::features::Feature;
 use crate::definition::Added;
 use crate::interface::Period;
 use crate::tables;
@@ -301,7 +299,7 @@ impl Column {
         }
     }
 
-    fn field(self) -> Field {
+    pub(super) fn field(self) -> Field {
         let spec = self.spec();
         Field::new(spec.name, (spec.data_type)(), spec.null.is_some())
     }
@@ -398,24 +396,6 @@ pub struct Meaning {
     pub null: Option<&'static str>,
     /// A value, as CSV has it.
     pub example: &'static str,
-}
-
-impl DatasetPlan {
-    /// What a column means, by the name that it is written under.
-    pub fn meaning(&self, name: &str) -> Option<Meaning> {
-        let own = self.written.names().own(name);
-        let column = self.columns.iter().find(|column| column.name() == own);
-        let feature = || self.features.iter().find(|feature| feature.to_string() == own);
-        column.map(|column| column.meaning(self.rows)).or_else(|| feature().map(Feature::meaning))
-    }
-}
-
-/// The columns of a long dataset: those that it always has, the features, and those that were added.
-pub(super) fn long(columns: &[Column], features: &[Feature], kind: RowKind) -> SchemaRef {
-    let (base, added) = columns.split_at(kind.base().len());
-    let own = base.iter().map(|column| column.field());
-    let fields = own.chain(features.iter().map(Feature::field)).chain(added.iter().map(|column| column.field()));
-    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 /// A column's type in plain words.

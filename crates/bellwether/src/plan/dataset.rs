@@ -6,13 +6,13 @@ use arrow::datatypes::{Schema, SchemaRef};
 use chrono::NaiveDate;
 
 use super::Validator;
-use super::columns::{self, Column, RowKind};
-use super::features::{Feature, Reference};
+use super::columns::{Column, RowKind};
+use super::features::{Feature, Reference, long};
 use super::filter::Filter;
 use super::written::{ChosenColumns, WrittenColumns};
 use crate::definition::{
     Availability, CalendarSection, DatasetKind, DayCount, Days, Definition, Duplicates, Exchange, JoinSection,
-    LabelsSection, Layout, List, NaiveRule, NewsSource, Statistic, TimeOfDay, TradeAt, Vintage, Vintages,
+    LabelsSection, Layout, List, NaiveRule, NewsSource, Statistic, TimeOfDay, TimeSpan, TradeAt, Vintage, Vintages,
 };
 use crate::identity::Identity;
 use crate::interface::Period;
@@ -163,20 +163,16 @@ impl Validator<'_> {
         let features = if kind == DatasetKind::Joined { self.features() } else { Vec::new() };
         let ChosenColumns { columns, features, written } = self.choose_columns(rows, features);
         if self.has("dataset.columns") && features.is_empty() && kind == DatasetKind::Joined {
-            for key in OF_JOIN {
-                if self.has(key) {
-                    let name = key.trim_start_matches("join.");
-                    let hint = format!("add one to `columns` in `[dataset]`, or remove `{name}`");
-                    self.object(key, format!("`{name}` has no effect: `columns` has no feature of the news"), hint);
-                }
-            }
+            let hint = "add one to `columns` in `[dataset]`, or remove `{key}`";
+            self.without_effect(&OF_JOIN, "where `columns` has no feature of the news", hint);
         }
-        let schema = columns::long(&columns, &features, rows);
+        let schema = long(&columns, &features, rows);
         let names = self.names(&written);
-        let sort = self.columns("sort by", "output.sort", output.sort.as_ref(), rows.base());
-        let mut sort: Vec<Column> = sort.into_iter().map(|(_, column)| column).collect();
+        let typed = self.columns("sort by", "output.sort", output.sort.as_ref(), rows.base());
+        let mut sort: Vec<Column> = typed.into_iter().map(|(_, column)| column).collect();
         // With the key columns appended no two rows are equal, so the sort order is unique.
-        sort.extend(rows.key().iter().filter(|column| !sort.contains(column)).collect::<Vec<_>>());
+        let others: Vec<Column> = rows.key().iter().copied().filter(|column| !sort.contains(column)).collect();
+        sort.extend(others);
         let constant = self.constant_columns(rows);
         let written = WrittenColumns::new(&schema, &written, names, rows.key(), &sort, &constant);
         let shape = self.shape(&schema);
@@ -194,7 +190,7 @@ impl Validator<'_> {
             rows,
             dates: dates.naive.unwrap_or(NaiveRule::Utc),
             made_at: self.definition.signals.made_at,
-            news_delay: sentiment.delay.map_or(Duration::ZERO, |delay| delay.duration()),
+            news_delay: sentiment.delay.map_or(Duration::ZERO, |TimeSpan(delay)| delay),
             sessions: self.sessions(&columns),
             identity: self.identity(rows, &columns),
             trade_at: calendar.trade_at.unwrap_or(TradeAt::Either),
@@ -226,22 +222,17 @@ impl Validator<'_> {
     /// Reports keys that have no effect on a kind of dataset.
     fn check_kind(&mut self, kind: DatasetKind) {
         if self.definition.output.vintage == Some(Vintages::All) {
-            let refusal = match kind {
-                DatasetKind::Joined => Some((
-                    "a dataset of all vintages has a row for each value, and no features of the news",
-                    "set `kind = \"signals\"` in `[dataset]`, or choose `latest` or `first`",
-                )),
-                DatasetKind::News => Some((
-                    "`all` has no effect on a dataset of news",
-                    "choose `latest` or `first`; only signals have a row for each value",
-                )),
-                DatasetKind::Signals => self.is_wide().then_some((
-                    "a dataset of all vintages cannot be wide",
-                    "a date may have many values: set `layout = \"long\"`, or choose `latest` or `first`",
-                )),
-            };
-            if let Some((what, hint)) = refusal {
-                self.object("output.vintage", what, hint);
+            let at = "output.vintage";
+            if kind == DatasetKind::Joined {
+                let hint = "set `kind = \"signals\"` in `[dataset]`, or choose `latest` or `first`";
+                let what = "a dataset of all vintages has a row for each value, and no features of the news";
+                self.object(at, what, hint);
+            } else if kind == DatasetKind::News {
+                let hint = "choose `latest` or `first`; only signals have a row for each value";
+                self.object(at, "`all` has no effect on a dataset of news", hint);
+            } else if self.is_wide() {
+                let hint = "a date may have many values: set `layout = \"long\"`, or choose `latest` or `first`";
+                self.object(at, "a dataset of all vintages cannot be wide", hint);
             }
         }
         let keys = match kind {

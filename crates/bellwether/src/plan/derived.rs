@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use chrono::{NaiveDate, TimeDelta};
 
-use super::columns::{self, Column, RowKind};
-use super::features::Feature;
+use super::columns::{Column, Meaning, RowKind};
+use super::features::{Feature, long};
 use super::written::WrittenColumns;
 use super::{Availability, DatasetPlan, DayCount, Days, Duplicates, Filter, Labels, NaiveRule, Shape, Vintage};
 use crate::interface::Endpoint;
@@ -14,7 +14,7 @@ use crate::text::human::{count_of, span};
 impl DatasetPlan {
     /// Warnings about valid but unusual settings.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = Vec::new();
         if self.written.key.is_none() && self.shape == Shape::Long {
             let kept = match self.rows {
                 RowKind::Signal => "`ticker`, `date`, `period` and `regime`, or filter for one value",
@@ -31,17 +31,19 @@ impl DatasetPlan {
             let text = "`confidence` alone does not tell a buy from a sell: add `score`, which is negative for a sell, or `signal`";
             warnings.push(text.to_owned());
         }
+        let is_whole_day = self.is_same_day() && self.made_at.is_none() && !self.features.is_empty();
         let text = "with `lag = \"0d\"` a signal without a time uses all news of its own day, even later news, and one that is \
                     dated at midnight uses none of it: use `1d`, or say when signals are made with `made_at` in `[signals]`";
-        let is_whole_day = self.is_same_day() && self.made_at.is_none() && !self.features.is_empty();
         warnings.extend(is_whole_day.then(|| text.to_owned()));
-        let has_no_news = self.shape == Shape::Long && !self.written.has_any_from(self.columns.len());
-        if has_no_news && !self.features.is_empty() {
-            let text = "`columns` keeps no column of the news, which is asked for all the same, with a request for each ticker: \
-                        without it, say `kind = \"signals\"` in `[dataset]`";
-            warnings.push(text.to_owned());
-        }
         warnings
+    }
+
+    /// What a column means, by the name that it is written under.
+    pub fn meaning(&self, name: &str) -> Option<Meaning> {
+        let own = self.written.names().own(name);
+        let column = self.columns.iter().find(|column| column.name() == own);
+        let feature = || self.features.iter().find(|feature| feature.to_string() == own);
+        column.map(|column| column.meaning(self.rows)).or_else(|| feature().map(Feature::meaning))
     }
 
     /// That the calendar ends before a day, if it does.
@@ -59,8 +61,8 @@ impl DatasetPlan {
 
     /// Whether it matters at what time of a day signals are made and news is known.
     pub fn is_timed(&self) -> bool {
-        let is_other_clock = self.dates != NaiveRule::Utc;
-        is_other_clock || self.is_same_day() || self.made_at.is_some() || !self.news_delay.is_zero()
+        let is_delayed = self.made_at.is_some() || !self.news_delay.is_zero();
+        self.dates != NaiveRule::Utc || self.is_same_day() || is_delayed
     }
 
     /// Whether a signal uses only news that was known when it was first seen.
@@ -76,12 +78,11 @@ impl DatasetPlan {
     /// Whether it depends on the past of the archive: its features, the sectors of its tickers, or when the service was
     /// asked.
     pub fn needs_past(&self) -> bool {
-        let is_live = self.columns.contains(&Column::Backfilled) && !self.features.is_empty();
-        let is_needed = |column: &Column| {
-            let is_time = matches!(column, Column::KnownAt | Column::TradableAt | Column::EntryAt);
-            is_time || matches!(column, Column::WatchedUntil | Column::Claimed)
-        };
-        self.has_a_past() || self.has_sectors() || is_live || self.columns.iter().any(is_needed)
+        use Column::{Backfilled, Claimed, EntryAt, KnownAt, TradableAt, WatchedUntil};
+        let has_any = |columns: &[Column]| columns.iter().any(|column| self.columns.contains(column));
+        let is_live = has_any(&[Backfilled]) && !self.features.is_empty();
+        let is_needed = has_any(&[KnownAt, TradableAt, EntryAt, WatchedUntil, Claimed]);
+        self.has_a_past() || self.has_sectors() || is_live || is_needed
     }
 
     /// The operations that its features come from.
@@ -116,7 +117,7 @@ impl DatasetPlan {
         for column in columns {
             if !self.columns.contains(&column) {
                 self.columns.push(column);
-                self.schema = columns::long(&self.columns, &self.features, self.rows);
+                self.schema = long(&self.columns, &self.features, self.rows);
                 self.written = self.written.with_last(&self.schema);
             }
         }
@@ -139,7 +140,7 @@ impl DatasetPlan {
         }
         let is_kept = |column: &Column| !matches!(column, Column::EntryAt | Column::ExitAt(_) | Column::Return(_));
         let columns = self.columns.iter().copied().filter(is_kept).collect();
-        self.of_columns(columns)
+        self.with_rows(RowKind::Signal, columns)
     }
 
     /// How long after a day of news a signal may be dated that uses it; none if that is not limited.
@@ -154,7 +155,7 @@ impl DatasetPlan {
     #[must_use]
     pub fn of_counts(&self) -> Self {
         let features: Vec<Feature> = self.windows().into_iter().map(Feature::count).collect();
-        Self { features, ..self.clone() }.of_columns(Column::BASE.to_vec())
+        Self { features, ..self.clone() }.with_rows(RowKind::Signal, Column::BASE.to_vec())
     }
 
     /// The plan of the same signals by a vintage, whatever they say, with their features and the count of the articles in each
@@ -170,7 +171,7 @@ impl DatasetPlan {
         let seen = (vintage == Vintage::First).then_some(Column::FirstObservedAt);
         let columns = Column::BASE.into_iter().chain(seen).collect();
         let filter = Filter { signals: None, min_confidence: None, ..self.filter.clone() };
-        Self { features, filter, vintage, shape: Shape::Long, ..self.clone() }.of_columns(columns)
+        Self { features, filter, vintage, shape: Shape::Long, ..self.clone() }.with_rows(RowKind::Signal, columns)
     }
 
     /// The plan of the same signals without the columns that say what became of them since, which later runs change by
@@ -185,57 +186,37 @@ impl DatasetPlan {
             Column::Backfilled | Column::KnownAt | Column::TradableAt => is_complete,
             _ => true,
         };
-        self.clone().of_columns(self.columns.iter().copied().filter(is_final).collect())
+        self.clone().with_rows(RowKind::Signal, self.columns.iter().copied().filter(is_final).collect())
     }
 
-    /// The plan with these columns beside the features, in the order of the key.
-    fn of_columns(self, columns: Vec<Column>) -> Self {
-        let schema = columns::long(&columns, &self.features, RowKind::Signal);
-        let sort = Column::KEY.to_vec();
-        let written = WrittenColumns::all(&schema, &Column::KEY, &sort);
-        Self { rows: RowKind::Signal, columns, schema, sort, written, ..self }
+    /// The plan of rows of a kind with these columns beside the features, in the order of the key.
+    fn with_rows(self, rows: RowKind, columns: Vec<Column>) -> Self {
+        let schema = long(&columns, &self.features, rows);
+        let written = WrittenColumns::all(&schema, rows.key(), rows.key());
+        Self { rows, columns, schema, sort: rows.key().to_vec(), written, ..self }
+    }
+
+    /// The same plan with latest values, of all days, and without features.
+    fn without_features(&self) -> Self {
+        let filter = Filter { from: None, to: None, ..self.filter.clone() };
+        Self { features: Vec::new(), filter, vintage: Vintage::Latest, shape: Shape::Long, ..self.clone() }
     }
 
     /// The plan of all values that the same signals had, whatever they said, with when each was known.
     #[must_use]
     pub fn of_observations(&self) -> Self {
         let claimed = self.columns.contains(&Column::Claimed).then_some(Column::Claimed);
-        let columns: Vec<Column> = Column::OF_OBSERVATIONS.into_iter().chain(claimed).collect();
-        let sort = Column::KEY_OF_OBSERVATIONS.to_vec();
-        let schema = columns::long(&columns, &[], RowKind::Observation);
-        let filter = Filter { signals: None, min_confidence: None, from: None, to: None, ..self.filter.clone() };
-        Self {
-            rows: RowKind::Observation,
-            features: Vec::new(),
-            columns,
-            written: WrittenColumns::all(&schema, &sort, &sort),
-            schema,
-            sort,
-            filter,
-            vintage: Vintage::Latest,
-            shape: Shape::Long,
-            ..self.clone()
-        }
+        let columns = Column::OF_OBSERVATIONS.into_iter().chain(claimed).collect();
+        let mut plan = self.without_features();
+        (plan.filter.signals, plan.filter.min_confidence) = (None, None);
+        plan.with_rows(RowKind::Observation, columns)
     }
 
     /// The plan of the articles about the same tickers: all of them, with their latest values.
     #[must_use]
     pub fn of_articles(&self) -> Self {
-        let (columns, sort) = (Column::OF_ARTICLES.to_vec(), Column::KEY_OF_ARTICLES.to_vec());
-        let schema = columns::long(&columns, &[], RowKind::Article);
-        Self {
-            rows: RowKind::Article,
-            duplicates: Duplicates::Keep,
-            features: Vec::new(),
-            columns,
-            written: WrittenColumns::all(&schema, &sort, &sort),
-            schema,
-            sort,
-            filter: Filter { from: None, to: None, ..self.filter.clone() },
-            vintage: Vintage::Latest,
-            shape: Shape::Long,
-            ..self.clone()
-        }
+        let plan = Self { duplicates: Duplicates::Keep, ..self.without_features() };
+        plan.with_rows(RowKind::Article, Column::OF_ARTICLES.to_vec())
     }
 
     /// Which value of a signal a row has, and which news it may use.
@@ -252,16 +233,13 @@ impl DatasetPlan {
         if self.features.is_empty() {
             return vintage;
         }
-        let dated = match self.lag {
-            DayCount::Calendar(days) if days.count() == 0 => "dated up to its own day".to_owned(),
-            DayCount::Calendar(days) => {
-                let days = count_of(days.count().unsigned_abs().into(), "day", "days");
-                format!("dated at least {days} before it")
-            }
-            DayCount::Trading(days) => {
-                let days = count_of(days.count().unsigned_abs().into(), "trading day", "trading days");
-                format!("dated at least {days} before it")
-            }
+        let (day, days) = match self.lag {
+            DayCount::Calendar(_) => ("day", "days"),
+            DayCount::Trading(_) => ("trading day", "trading days"),
+        };
+        let dated = match self.lag.count().unsigned_abs() {
+            0 => "dated up to its own day".to_owned(),
+            lag => format!("dated at least {} before it", count_of(lag.into(), day, days)),
         };
         let windows: Vec<String> = self.windows().iter().map(ToString::to_string).collect();
         let windows = match windows.as_slice() {
@@ -269,18 +247,15 @@ impl DatasetPlan {
             [only] => format!(", in a window of {only}"),
             [most @ .., last] => format!(", in windows of {} and {last}", most.join(", ")),
         };
-        let seen = match (self.vintage, self.availability) {
-            (Vintage::First, _) | (_, Availability::Observed) => {
-                "that had been seen when the signal was, with the scores of that time"
-            }
-            (Vintage::Latest, Availability::Dated) => "whenever it was first seen, with its latest scores",
+        let seen = match self.is_as_lived() {
+            true => "that had been seen when the signal was, with the scores of that time",
+            false => "whenever it was first seen, with its latest scores",
         };
         let made = self.made_at.map_or_else(String::new, |time| format!(" A signal without a time is made at {time}."));
-        let delay = if self.news_delay.is_zero() {
-            String::new()
-        } else {
-            format!(" News is known {} after its date.", span(self.news_delay))
-        };
-        format!("{vintage} Each uses news {dated}{windows}: {seen}.{made}{delay}")
+        let mut words = format!("{vintage} Each uses news {dated}{windows}: {seen}.{made}");
+        if !self.news_delay.is_zero() {
+            words += &format!(" News is known {} after its date.", span(self.news_delay));
+        }
+        words
     }
 }

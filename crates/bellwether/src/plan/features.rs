@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use super::columns::{Meaning, SCALE};
+use super::columns::{Column, Meaning, RowKind, SCALE};
 use crate::definition::{Days, Statistic};
 use crate::tables;
 
@@ -93,16 +93,18 @@ pub enum Feature {
 impl Feature {
     /// The features of some windows and statistics: window by window, then the last article.
     pub(super) fn of_articles(windows: &[Days], statistics: &[Statistic], half_lives: &[Days]) -> Vec<Self> {
-        let in_window = |window: Days| {
-            statistics.iter().flat_map(move |&statistic| match statistic {
-                Statistic::Decay => {
-                    half_lives.iter().map(|&half_life| Self::Decay(Decay { half_life, window })).collect()
+        let mut features = Vec::new();
+        for &window in windows {
+            for &statistic in statistics {
+                match statistic {
+                    Statistic::Decay => {
+                        features.extend(half_lives.iter().map(|&half_life| Self::Decay(Decay { half_life, window })));
+                    }
+                    Statistic::Last | Statistic::DaysSince => {}
+                    of_window => features.push(Self::Window(of_window, window)),
                 }
-                Statistic::Last | Statistic::DaysSince => Vec::new(),
-                of_window => vec![Self::Window(of_window, window)],
-            })
-        };
-        let mut features: Vec<Self> = windows.iter().flat_map(|&days| in_window(days)).collect();
+            }
+        }
         if statistics.contains(&Statistic::Last) {
             features.extend([Self::LastScore, Self::LastDate]);
         }
@@ -125,7 +127,7 @@ impl Feature {
         }
     }
 
-    pub(super) fn field(&self) -> Field {
+    fn field(&self) -> Field {
         let data_type = match self {
             Self::Window(Statistic::Count, _) | Self::DaysSince | Self::SummaryDaysSince => DataType::Int32,
             Self::LastDate => tables::date(),
@@ -156,28 +158,23 @@ impl Feature {
     /// What it means.
     pub fn meaning(&self) -> Meaning {
         let days = self.window().map_or(0, Days::count);
-        let of_scores =
-            |what: &str| format!("the {what} of the articles in the {days} days that end `lag` before the date");
-        let (what, null, example) = match self {
+        let window = format!("in the {days} days that end `lag` before the date");
+        let of_scores = |what: &str| format!("the {what} of the articles {window}");
+        let (what, unit, null, example) = match self {
             Self::Window(Statistic::Count, _) => {
-                let what = format!(
-                    "how many articles are dated in the {days} days that end `lag` before the date, with or without a score"
-                );
-                (what, "the answers do not tell of the whole window", "3")
+                let what = format!("how many articles are dated {window}, with or without a score");
+                (what, Some("articles"), "the answers do not tell of the whole window", "3")
             }
-            Self::Window(Statistic::Mean, _) => (of_scores("mean score"), NO_SUM, "-0.039"),
-            Self::Window(Statistic::Min, _) => (of_scores("lowest score"), NO_SCORE, "-0.62"),
-            Self::Window(Statistic::Max, _) => (of_scores("highest score"), NO_SCORE, "0.41"),
+            Self::Window(Statistic::Mean, _) => (of_scores("mean score"), Some(SCALE), NO_SUM, "-0.039"),
+            Self::Window(Statistic::Min, _) => (of_scores("lowest score"), Some(SCALE), NO_SCORE, "-0.62"),
+            Self::Window(Statistic::Max, _) => (of_scores("highest score"), Some(SCALE), NO_SCORE, "0.41"),
             Self::Window(Statistic::Std, _) => {
-                let what = format!(
-                    "the sample standard deviation of the scores in the {days} days that end `lag` before the date"
-                );
                 let null = "`news_count` is null, or fewer than two articles in the window have a score, or one has a score of a \
                             million or more";
-                (what, null, "0.27")
+                (format!("the sample standard deviation of the scores {window}"), Some(SCALE), null, "0.27")
             }
-            Self::Window(Statistic::Sum, _) => (of_scores("sum of the scores"), NO_SUM, "-0.12"),
-            Self::Window(Statistic::Median, _) => (of_scores("median score"), NO_SCORE, "-0.04"),
+            Self::Window(Statistic::Sum, _) => (of_scores("sum of the scores"), Some(SCALE), NO_SUM, "-0.12"),
+            Self::Window(Statistic::Median, _) => (of_scores("median score"), Some(SCALE), NO_SCORE, "-0.04"),
             Self::Window(Statistic::Decay | Statistic::Last | Statistic::DaysSince, _) => {
                 unreachable!("the statistics of no single window are features of their own")
             }
@@ -188,17 +185,21 @@ impl Feature {
                     half_life.count()
                 );
                 let null = "`news_mean` is null, or all articles with a score are older than 20 half-lives";
-                (what, null, "-0.051")
+                (what, Some(SCALE), null, "-0.051")
             }
             Self::LastScore => {
                 let what = "the score of the last article `lag` before the date or earlier, however old";
-                (what.to_owned(), "no article is known by then, or the last one has no score", "0.41")
+                let null = "no article is known by then, or the last one has no score";
+                (what.to_owned(), Some(SCALE), null, "0.41")
             }
             Self::LastDate => {
                 let what = "the date of the last article `lag` before the date or earlier, however old";
-                (what.to_owned(), NO_ARTICLE, "2026-11-23T00:00:00")
+                (what.to_owned(), None, NO_ARTICLE, "2026-11-23T00:00:00")
             }
-            Self::DaysSince => ("how much older the last article is than the signal".to_owned(), NO_ARTICLE, "1"),
+            Self::DaysSince => {
+                let what = "how much older the last article is than the signal";
+                (what.to_owned(), Some("calendar days"), NO_ARTICLE, "1")
+            }
             Self::Summary(reference) => {
                 let which = match reference {
                     Reference::Low => "lowest-scoring article",
@@ -207,27 +208,28 @@ impl Feature {
                 };
                 let what =
                     format!("the score of the {which} in the last summary observed `lag` before the date or earlier");
-                (what, "no summary had been observed by then, or it has no such number", "0.12")
+                (what, Some(SCALE), "no summary had been observed by then, or it has no such number", "0.12")
             }
             Self::SummaryDaysSince => {
                 let what = "how long before the signal the last summary was observed";
-                (what.to_owned(), "no summary had been observed by then", "1")
+                (what.to_owned(), Some("calendar days"), "no summary had been observed by then", "1")
             }
             Self::Historical(field) => {
                 let what =
                     format!("`{field}` of the last record of historical sentiment `lag` before the date or earlier");
-                (what, "no record is known by then, or it has no such number", "0.12")
+                (what, Some("the vendor's"), "no record is known by then, or it has no such number", "0.12")
             }
-        };
-        let unit = match self {
-            Self::Window(Statistic::Count, _) => Some("articles"),
-            Self::LastDate => None,
-            Self::DaysSince | Self::SummaryDaysSince => Some("calendar days"),
-            Self::Historical(_) => Some("the vendor's"),
-            _ => Some(SCALE),
         };
         Meaning { what, unit, null: Some(null), example }
     }
+}
+
+/// The columns of a long dataset: those that it always has, the features, and those that were added.
+pub(super) fn long(columns: &[Column], features: &[Feature], kind: RowKind) -> SchemaRef {
+    let (base, added) = columns.split_at(kind.base().len());
+    let own = base.iter().map(|column| column.field());
+    let fields = own.chain(features.iter().map(Feature::field)).chain(added.iter().map(|column| column.field()));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 #[cfg(test)]

@@ -152,53 +152,54 @@ impl Plan {
         let ParsedDefinition { definition, places, problems, flawed } = reading;
         let mut validator = Validator { definition: &definition, root: &root, places, flawed, problems };
         let (source, address_variables) = validator.source();
-        let service = validator.service(source.as_ref(), &address_variables);
-        let limits = validator.limits(source.as_ref());
         let excluded = validator.excluded_tickers();
         let (alternatives, further) = validator.requests(&excluded);
-        let conventions = validator.conventions();
-        let news_tickers = validator.news_tickers();
         let dataset = validator.dataset();
-        let prices = validator.prices(dataset.rows);
-        let files = validator.files(&dataset);
-        let store = validator.store();
-        let schedule = validator.schedule();
-        let (of_each_ticker, hooks) = (validator.of_each_ticker(), validator.hooks());
-        let problems = validator.problems;
-        let Some(source) = source.filter(|_| problems.is_empty()) else {
-            return Err(Error::invalid_definition(Problems::new(&path, &text, problems)));
-        };
+        let share = |typed: Option<Share>, default| typed.map_or(default, |Share(share)| share);
+        let checks = &definition.checks;
         let plan = Self {
             name,
+            description: definition.description.clone(),
+            license: definition.dataset.license.clone(),
             path,
             text,
             author,
-            source,
-            service,
+            root: root.clone(),
+            service: validator.service(source.as_ref(), &address_variables),
             names_service: definition.source.name.is_some(),
+            limits: validator.limits(source.as_ref()),
+            // Without a service there is a problem.
+            source: source.unwrap_or(Source::Demo { earlier_runs: 0 }),
             address_variables,
             alternatives,
             further,
             excluded,
-            of_each_ticker,
-            news_tickers,
-            limits,
-            max_reject_share: definition.rejects.max_share.map_or(0.01, |Share(share)| share),
-            checks: checks(&definition),
-            conventions,
+            of_each_ticker: validator.of_each_ticker(),
+            news_tickers: validator.news_tickers(),
+            max_reject_share: share(definition.rejects.max_share, 0.01),
+            checks: Checks {
+                missing: checks.missing.unwrap_or(OnFinding::Fail),
+                universe: share(checks.universe, 0.2),
+                max_age: checks.max_age,
+                dates: checks.dates.unwrap_or(OnFinding::Fail),
+                rewritten: share(checks.rewritten, 0.2),
+                rewritten_series: share(checks.rewritten_series, 0.5),
+            },
+            conventions: validator.conventions(),
             claims: Claims::LeftOut,
             keep_extra: definition.rejects.keep_extra.unwrap_or(false),
+            prices: validator.prices(dataset.rows),
+            files: validator.files(&dataset),
             dataset,
-            prices,
-            files,
-            store,
-            schedule,
-            hooks,
-            description: definition.description,
-            license: definition.dataset.license,
-            root,
+            store: validator.store(),
+            schedule: validator.schedule(),
+            hooks: validator.hooks(),
         };
-        Ok(if definition.archive.claimed == Some(true) { plan.with_claims() } else { plan })
+        match validator.problems {
+            problems if problems.is_empty() && definition.archive.claimed == Some(true) => Ok(plan.with_claims()),
+            problems if problems.is_empty() => Ok(plan),
+            problems => Err(Error::invalid_definition(Problems::new(&plan.path, &plan.text, problems))),
+        }
     }
 
     /// Finds a definition by its name in a project, or by its path, and makes its plan. A relative path to the API key
@@ -223,12 +224,7 @@ impl Plan {
     /// The same plan with the claims of its service, and a column that marks the rows that rest on them.
     #[must_use]
     pub fn with_claims(self) -> Self {
-        match self.claims {
-            Claims::Included => self,
-            Claims::LeftOut => {
-                Self { claims: Claims::Included, dataset: self.dataset.with_columns([Column::Claimed]), ..self }
-            }
-        }
+        Self { claims: Claims::Included, dataset: self.dataset.with_columns([Column::Claimed]), ..self }
     }
 
     /// The definition's store, if it has one.
@@ -238,18 +234,6 @@ impl Plan {
     /// As [`require_trust`](Self::require_trust), if it has one.
     pub fn trusted_store(&self) -> Result<Option<&StoreUrl>> {
         self.store.as_ref().map(|store| self.require_trust().map(|()| store)).transpose()
-    }
-}
-
-fn checks(definition: &Definition) -> Checks {
-    let section = &definition.checks;
-    Checks {
-        missing: section.missing.unwrap_or(OnFinding::Fail),
-        universe: section.universe.map_or(0.2, |Share(share)| share),
-        max_age: section.max_age,
-        dates: section.dates.unwrap_or(OnFinding::Fail),
-        rewritten: section.rewritten.map_or(0.2, |Share(share)| share),
-        rewritten_series: section.rewritten_series.map_or(0.5, |Share(share)| share),
     }
 }
 
@@ -291,8 +275,10 @@ impl Validator<'_> {
 
     /// Reports those of some keys that were typed: they have no effect. In the hint, `{key}` is the key.
     fn without_effect(&mut self, keys: &[impl AsRef<str>], why: &str, hint: &str) {
-        for key in keys.iter().map(|key| key.as_ref()).filter(|key| self.places.contains_key(*key)).collect::<Vec<_>>()
-        {
+        for key in keys.iter().map(|key| key.as_ref()) {
+            if !self.has(key) {
+                continue;
+            }
             let name = key.split_once('.').map_or(key, |(_, name)| name);
             self.object(key, format!("`{name}` has no effect {why}"), hint.replace("{key}", name));
         }

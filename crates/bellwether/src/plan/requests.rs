@@ -346,17 +346,7 @@ impl<'d> Validator<'d> {
             }
             Tickers::Known(TickerList::Available) => Some(TickerSource::Available),
             Tickers::Known(TickerList::Signals) => Some(TickerSource::Signals),
-            Tickers::Written(tickers) => {
-                let mut seen = BTreeSet::new();
-                if let Some(ticker) = tickers.iter().find(|ticker| !seen.insert(*ticker)) {
-                    self.repeated("ticker", key, ticker);
-                }
-                if tickers.is_empty() {
-                    let hint = "remove the key to get its default, or add a value";
-                    self.object(key, "empty list: at least one ticker is required", hint);
-                }
-                Some(TickerSource::Listed(tickers.clone()))
-            }
+            Tickers::Written(tickers) => self.distinct("ticker", key, Some(tickers)).map(TickerSource::Listed),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::{RowKind, Validator};
-use crate::definition::{Cron, Hook, HookUrl, Zone};
+use crate::definition::{CatchUp, Cron, Hook, HookUrl, TimeSpan, Zone};
 use crate::text::problem::suggestion;
 
 /// When a scheduler should run a definition.
@@ -86,9 +86,9 @@ impl Validator<'_> {
         Some(Schedule {
             cron,
             timezone: section.timezone.unwrap_or(Zone(chrono_tz::UTC)),
-            catch_up: section.catch_up.map_or(Duration::from_secs(24 * 60 * 60), |span| span.duration()),
-            deadline: section.deadline.map_or(Duration::from_secs(2 * 60 * 60), |span| span.duration()),
-            retry_after: section.retry_after.map_or(Duration::from_secs(60), |span| span.duration()),
+            catch_up: section.catch_up.map_or(Duration::from_secs(24 * 60 * 60), |CatchUp(span)| span),
+            deadline: section.deadline.map_or(Duration::from_secs(2 * 60 * 60), |TimeSpan(span)| span),
+            retry_after: section.retry_after.map_or(Duration::from_secs(60), |TimeSpan(span)| span),
         })
     }
 
@@ -100,7 +100,7 @@ impl Validator<'_> {
             on_failure: section.on_failure.clone(),
             on_later: section.on_later.clone(),
             ping: section.ping.clone(),
-            timeout: section.timeout.map_or(Duration::from_secs(30), |span| span.duration()),
+            timeout: section.timeout.map_or(Duration::from_secs(30), |TimeSpan(span)| span),
         }
     }
 

@@ -8,7 +8,7 @@ use http::HeaderName;
 use url::Url;
 
 use super::{ServiceIdentity, Validator};
-use crate::definition::{Address, BaseUrl, DatasetKind, KeyPlace, TrustedClock};
+use crate::definition::{Address, BaseUrl, DatasetKind, KeyPlace, TimeSpan, TrustedClock};
 use crate::interface::{Endpoint, Ticker};
 use crate::key::source::KeySource;
 use crate::net::address::is_loopback;
@@ -145,7 +145,7 @@ impl Validator<'_> {
         let key = self.key_source();
         let (missing, operations, given) = match (signals, sentiment) {
             (ResolvedAddress::Known(signals, _), ResolvedAddress::Known(sentiment, _)) => {
-                let (base_url, sentiment_base_url) = (signals.as_url().clone(), sentiment.as_url().clone());
+                let (BaseUrl(base_url), BaseUrl(sentiment_base_url)) = (signals, sentiment);
                 let asking = self.asking();
                 let remote = Remote { base_url, sentiment_base_url, key, asking };
                 return (Some(Source::Remote(Box::new(remote))), variables);
@@ -358,8 +358,8 @@ impl Validator<'_> {
         RequestLimits {
             connections: usize::from(connections),
             per_second: section.requests_per_second.or((!is_near).then_some(25)),
-            stall: section.stall.map_or(Duration::from_secs(30), |span| span.duration()),
-            patience: section.patience.map_or(Duration::from_secs(15 * 60), |span| span.duration()),
+            stall: section.stall.map_or(Duration::from_secs(30), |TimeSpan(span)| span),
+            patience: section.patience.map_or(Duration::from_secs(15 * 60), |TimeSpan(span)| span),
         }
     }
 }

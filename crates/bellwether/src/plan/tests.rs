@@ -7,7 +7,7 @@ use std::fs;
 
 use serde_json::Value as Json;
 
-use crate::definition::{Definition, DefinitionFile};
+use crate::definition::{DefinitionFile, json_schema};
 use crate::plan::Plan;
 
 /// Definitions that each make other keys useless, or not.
@@ -93,7 +93,7 @@ pub(crate) fn for_each_change(mut visit: impl FnMut(Change<'_>)) {
 
 /// Every key of a definition, with values that it may have, of which at most one is its default.
 fn keys() -> BTreeMap<String, Vec<String>> {
-    let root = Definition::json_schema();
+    let root = json_schema();
     let root = root.as_value();
     let mut keys = BTreeMap::new();
     for (name, value) in root["properties"].as_object().expect("keys") {

@@ -102,11 +102,6 @@ impl WrittenColumns {
         is_written.then_some(name)
     }
 
-    /// Whether one of the columns that are built is written, from an index on.
-    pub(super) fn has_any_from(&self, index: usize) -> bool {
-        self.indices.iter().any(|written| *written >= index)
-    }
-
     /// The columns as they are written.
     pub fn schema(&self) -> &SchemaRef {
         &self.schema

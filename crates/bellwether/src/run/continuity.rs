@@ -10,7 +10,6 @@ use std::path::Path;
 
 use super::start::WhenLost;
 use crate::archive::{Archive, claims_of, lost_runs};
-use crate::definition::DefinitionFile;
 use crate::disk::digest;
 use crate::disk::file;
 use crate::error::{Error, ErrorKind, Result};
@@ -71,7 +70,7 @@ fn check_opened(expected: ExpectedHistory<'_>, archive: Option<&Archive>) -> Res
     let ExpectedHistory { plan, data, archive: path, in_store, when_lost, .. } = expected;
     let datasets = data.join("datasets");
     let own = export::latest(&datasets, Some(&plan.name)).ok().flatten();
-    let before = own.iter().chain(in_store).max_by_key(|one| one.built_at).and_then(service);
+    let before = own.iter().chain(in_store).max_by_key(|one| one.built_at).map(|one| &one.service);
     if when_lost == WhenLost::Fail
         && let Some(before) = before.filter(|before| before.name != plan.service.name)
     {
@@ -134,15 +133,6 @@ fn note_on_new_name(plan: &Plan, archive: &Archive) -> Option<String> {
     ))
 }
 
-/// The service that a version was built from: as recorded or, by an older version of the program, as its definition says.
-fn service(recorded: &VersionRecord) -> Option<ServiceIdentity> {
-    let of_definition = || {
-        let found = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone());
-        found.and_then(Plan::of).ok().map(|plan| plan.service)
-    };
-    recorded.service.clone().or_else(of_definition)
-}
-
 /// The service as the newest run knew it, if it had another address.
 fn moved_service(plan: &Plan, archive: &Archive) -> Option<ServiceIdentity> {
     let last = |address: fn(&ServiceIdentity) -> &Option<String>| {
@@ -171,8 +161,7 @@ fn named_runs(
     let others: Vec<VersionRecord> =
         others.filter_map(|name| export::latest(datasets, Some(&name)).ok().flatten()).collect();
     for version in own.into_iter().chain(in_store).chain(&others) {
-        // An older version of the program listed the runs of all services.
-        if version.service.as_ref().is_none_or(|service| service.name != plan.service.name) {
+        if version.service.name != plan.service.name {
             continue;
         }
         for run in &version.runs {

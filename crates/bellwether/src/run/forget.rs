@@ -80,8 +80,7 @@ pub(super) fn newest_that_counts<'v>(
 
 /// A forgotten run that a version was built from, if there is one.
 pub(super) fn forgotten_run_of(archive: &Path, version: &VersionRecord) -> Result<Option<String>> {
-    let Some(service) = &version.service else { return Ok(None) };
-    let folder = archive.join(&service.name);
+    let folder = archive.join(&version.service.name);
     let folders = [claims_of(&folder), folder].into_iter().filter(|folder| !file::is_gone(folder));
     let archives = folders.map(|folder| Archive::open(&folder)).collect::<Result<Vec<Archive>>>()?;
     let forgotten: BTreeSet<&str> =

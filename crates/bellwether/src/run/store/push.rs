@@ -260,7 +260,7 @@ pub(super) fn of_other_service(
     there: Option<&VersionRecord>,
 ) -> Option<String> {
     let (here, there) = (here?, there?);
-    let (ours, theirs) = (here.service.as_ref()?, there.service.as_ref()?);
+    let (ours, theirs) = (&here.service, &there.service);
     (ours.name != theirs.name).then(|| {
         format!(
             "{refused} latest version of `{name}`: it is data of the service {ours} here, and of {theirs} in the store; \
