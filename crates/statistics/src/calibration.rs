@@ -91,7 +91,11 @@ impl Calibration {
             return None;
         }
         let mut levels = levels(forecasts, outcomes);
-        calibrate(&mut levels);
+        let weights: Vec<f64> = levels.iter().map(|level| level.cases as f64).collect();
+        let rates: Vec<f64> = levels.iter().map(|level| level.hits as f64 / level.cases as f64).collect();
+        for (level, fitted) in levels.iter_mut().zip(isotonic_regression(&rates, &weights)) {
+            level.calibrated = fitted;
+        }
         let observations = forecasts.len() as u64;
         let base = levels.iter().map(|level| level.hits).sum::<u64>() as f64 / observations as f64;
         let score = |forecast: &dyn Fn(&Level) -> f64| {
@@ -103,14 +107,8 @@ impl Calibration {
         };
         let (brier, calibrated) = (score(&|level| level.forecast), score(&|level| level.calibrated));
         let uncertainty = score(&|_| base);
-        Some(Self {
-            observations,
-            brier,
-            miscalibration: brier - calibrated,
-            discrimination: uncertainty - calibrated,
-            uncertainty,
-            levels,
-        })
+        let (miscalibration, discrimination) = (brier - calibrated, uncertainty - calibrated);
+        Some(Self { observations, brier, miscalibration, discrimination, uncertainty, levels })
     }
 
     /// The consistency band, at 95 % for each forecast by itself: what isotonic regression would show if every case
@@ -125,34 +123,19 @@ impl Calibration {
         let shown: Vec<usize> = (0..points).map(|point| point * last / (points - 1).max(1)).collect();
         let mut random = Random::new(1);
         let mut seen = vec![Vec::with_capacity(RESAMPLES); points];
-        let mut blocks = Vec::with_capacity(self.levels.len());
         for _ in 0..RESAMPLES {
-            let mut draw = |level: &Level| {
+            let fits = fits(self.levels.iter().map(|level| {
                 let hits = (0..level.cases).filter(|_| random.uniform() < level.forecast).count();
                 (hits as f64, level.cases as f64)
-            };
-            pool(self.levels.iter().map(&mut draw), &mut blocks);
-            let mut end = 0;
-            let mut ends = blocks.iter().map(|block| {
-                end += block.length;
-                (end, block.fit())
-            });
-            let mut of_level = ends.next();
-            for (values, level) in seen.iter_mut().zip(&shown) {
-                while of_level.is_some_and(|(end, _)| end <= *level) {
-                    of_level = ends.next();
-                }
-                values.extend(of_level.map(|(_, fit)| fit));
-            }
+            }));
+            seen.iter_mut().zip(&shown).for_each(|(values, level)| values.push(fits[*level]));
         }
-        let interval = |values: &mut Vec<f64>| {
-            values.sort_unstable_by(f64::total_cmp);
-            let tail = (1.0 - CONFIDENCE) / 2.0;
-            Some(Interval { lower: quantile(values, tail)?, upper: quantile(values, 1.0 - tail)? })
-        };
+        let tail = (1.0 - CONFIDENCE) / 2.0;
         let band = shown.iter().zip(&mut seen).filter_map(|(&level, values)| {
+            values.sort_unstable_by(f64::total_cmp);
+            let interval = Interval { lower: quantile(values, tail)?, upper: quantile(values, 1.0 - tail)? };
             let Level { forecast, calibrated, .. } = self.levels[level];
-            Some(BandPoint { forecast, calibrated, interval: interval(values)? })
+            Some(BandPoint { forecast, calibrated, interval })
         });
         band.collect()
     }
@@ -160,33 +143,21 @@ impl Calibration {
     /// Ten bins of about equally many cases; equal forecasts share a bin, so that there may be fewer.
     #[must_use]
     pub fn deciles(&self) -> Vec<Bin> {
-        let mut bins: Vec<(u64, Bin)> = Vec::new();
-        let mut before = 0;
-        for level in &self.levels {
+        let mut bins: Vec<Bin> = Vec::new();
+        let (mut before, mut last) = (0, None);
+        for Level { forecast, cases, hits, .. } in self.levels.iter().copied() {
             // The bin of the case in the middle of the level.
-            let bin = (10 * (2 * before + level.cases) / (2 * self.observations)).min(9);
-            before += level.cases;
-            let sum = level.forecast * level.cases as f64;
-            match bins.last_mut() {
-                Some((last, open)) if *last == bin => {
-                    open.highest = level.forecast;
-                    open.mean_forecast += sum;
-                    open.cases += level.cases;
-                    open.hits += level.hits;
-                }
-                _ => bins.push((
-                    bin,
-                    Bin {
-                        lowest: level.forecast,
-                        highest: level.forecast,
-                        mean_forecast: sum,
-                        cases: level.cases,
-                        hits: level.hits,
-                    },
-                )),
+            let bin = (10 * (2 * before + cases) / (2 * self.observations)).min(9);
+            before += cases;
+            if last.replace(bin) != Some(bin) {
+                bins.push(Bin { lowest: forecast, highest: forecast, mean_forecast: 0.0, cases: 0, hits: 0 });
             }
+            let open = bins.last_mut().expect("one was just added");
+            open.highest = forecast;
+            open.mean_forecast += forecast * cases as f64;
+            (open.cases, open.hits) = (open.cases + cases, open.hits + hits);
         }
-        bins.into_iter().map(|(_, bin)| Bin { mean_forecast: bin.mean_forecast / bin.cases as f64, ..bin }).collect()
+        bins.into_iter().map(|bin| Bin { mean_forecast: bin.mean_forecast / bin.cases as f64, ..bin }).collect()
     }
 }
 
@@ -205,38 +176,11 @@ fn levels(forecasts: &[f64], outcomes: &[bool]) -> Vec<Level> {
     cases.chunk_by(|one, next| one >> 1 == next >> 1).map(level).collect()
 }
 
-/// Fits the frequencies.
-fn calibrate(levels: &mut [Level]) {
-    let weights: Vec<f64> = levels.iter().map(|level| level.cases as f64).collect();
-    let rates: Vec<f64> = levels.iter().map(|level| level.hits as f64 / level.cases as f64).collect();
-    for (level, fitted) in levels.iter_mut().zip(isotonic_regression(&rates, &weights)) {
-        level.calibrated = fitted;
-    }
-}
-
 /// The quantile of ascending values, interpolated linearly; `None` without values.
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let position = share * (sorted.len().checked_sub(1)?) as f64;
     let (lower, upper) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
     Some(lower + (upper - lower) * position.fract())
-}
-
-/// Values of equal fit that lie side by side.
-#[derive(Clone, Copy)]
-struct Block {
-    /// The sum of their values, each times its weight.
-    sum: f64,
-    /// The sum of their weights.
-    weight: f64,
-    /// Their number.
-    length: usize,
-}
-
-impl Block {
-    /// The value that is fitted to all of them.
-    fn fit(&self) -> f64 {
-        self.sum / self.weight
-    }
 }
 
 /// The non-decreasing sequence that is closest to the values by weighted squares, by pooling adjacent violators.
@@ -253,22 +197,20 @@ impl Block {
 #[must_use]
 pub fn isotonic_regression(values: &[f64], weights: &[f64]) -> Vec<f64> {
     assert_eq!(values.len(), weights.len(), "a weight for every value");
-    let mut blocks = Vec::with_capacity(values.len());
-    pool(values.iter().zip(weights).map(|(value, weight)| (value * weight, *weight)), &mut blocks);
-    blocks.iter().flat_map(|block| std::iter::repeat_n(block.fit(), block.length)).collect()
+    fits(values.iter().zip(weights).map(|(value, weight)| (value * weight, *weight)))
 }
 
-/// Pools values, each times its weight, with that weight, into blocks of ascending fits, which replace those given.
-fn pool(values: impl Iterator<Item = (f64, f64)>, blocks: &mut Vec<Block>) {
-    blocks.clear();
-    for (sum, weight) in values {
-        let mut block = Block { sum, weight, length: 1 };
+/// The fits of values, each times its weight, with that weight.
+fn fits(values: impl Iterator<Item = (f64, f64)>) -> Vec<f64> {
+    // Values of equal fit that lie side by side: the sum of them, each times its weight, that of their weights, and their number.
+    let mut blocks: Vec<(f64, f64, usize)> = Vec::new();
+    for (mut sum, mut weight) in values {
+        let mut length = 1;
         // Means are compared by their products, so that blocks of equal means are pooled exactly.
-        while let Some(before) = blocks.pop_if(|before| before.sum * block.weight >= block.sum * before.weight) {
-            block.sum += before.sum;
-            block.weight += before.weight;
-            block.length += before.length;
+        while let Some(before) = blocks.pop_if(|before| before.0 * weight >= sum * before.1) {
+            (sum, weight, length) = (sum + before.0, weight + before.1, length + before.2);
         }
-        blocks.push(block);
+        blocks.push((sum, weight, length));
     }
+    blocks.into_iter().flat_map(|(sum, weight, length)| std::iter::repeat_n(sum / weight, length)).collect()
 }

@@ -150,13 +150,12 @@ fn incomplete_beta_fraction(a: f64, b: f64, x: f64, complement: f64) -> f64 {
     for level in 1..100_000 {
         let m = f64::from(level);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        d = 1.0 / away_from_zero(1.0 + even * d);
-        c = away_from_zero(1.0 + even / c);
-        fraction *= d * c;
         let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        d = 1.0 / away_from_zero(1.0 + odd * d);
-        c = away_from_zero(1.0 + odd / c);
-        fraction *= d * c;
+        for term in [even, odd] {
+            d = 1.0 / away_from_zero(1.0 + term * d);
+            c = away_from_zero(1.0 + term / c);
+            fraction *= d * c;
+        }
         if (d * c - 1.0).abs() < 2.0 * PRECISION {
             break;
         }

@@ -165,48 +165,39 @@ impl OverlappingSeries {
     /// If the series is too short or constant.
     pub fn disjoint_test(&self) -> Result<MeanTest, Refusal> {
         self.require_windows()?;
-        let values: Vec<f64> = self.windows.apart().iter().map(|date| self.values[*date]).collect();
+        let values: Vec<f64> = self.windows.apart.iter().map(|date| self.values[*date]).collect();
         self.judge(&values, Estimator::Disjoint, sample_variance(&values), values.len() as f64 - 1.0)
     }
 
     /// The mean of a series that is long enough.
     fn require_windows(&self) -> Result<f64, Refusal> {
-        match mean(&self.values) {
-            Some(mean) if self.windows.whole() >= MINIMUM_WINDOWS => Ok(mean),
-            _ => {
-                let observations = self.values.len();
-                let needed =
-                    self.windows.horizon().get().saturating_mul(MINIMUM_WINDOWS).max(observations.saturating_add(1));
-                Err(Refusal::TooShort { observations, needed })
-            }
-        }
+        let enough = Some(&self.values).filter(|_| self.windows.whole >= MINIMUM_WINDOWS);
+        enough.and_then(|values| mean(values)).ok_or_else(|| {
+            let observations = self.values.len();
+            let needed = self.windows.horizon.get().saturating_mul(MINIMUM_WINDOWS).max(observations.saturating_add(1));
+            Refusal::TooShort { observations, needed }
+        })
     }
 
     /// The test from the long-run variance of the values that it uses.
-    fn judge(
-        &self,
-        values: &[f64],
-        estimator: Estimator,
-        variance: f64,
-        degrees_of_freedom: f64,
-    ) -> Result<MeanTest, Refusal> {
+    fn judge(&self, values: &[f64], estimator: Estimator, variance: f64, freedom: f64) -> Result<MeanTest, Refusal> {
         let mean = mean(values).ok_or(Refusal::Constant)?;
         if values.iter().all(|value| *value == values[0]) || variance <= 0.0 {
             return Err(Refusal::Constant);
         }
         let standard_error = (variance / values.len() as f64).sqrt();
         let t = mean / standard_error;
-        let reach = standard_error * student_tails_quantile(1.0 - CONFIDENCE, degrees_of_freedom);
+        let reach = standard_error * student_tails_quantile(1.0 - CONFIDENCE, freedom);
         Ok(MeanTest {
             estimator,
             observations: values.len(),
-            horizon: self.windows.horizon().get(),
-            windows: self.windows.whole(),
+            horizon: self.windows.horizon.get(),
+            windows: self.windows.whole,
             mean,
             standard_error,
-            degrees_of_freedom,
+            degrees_of_freedom: freedom,
             t,
-            p: student_tails(t, degrees_of_freedom),
+            p: student_tails(t, freedom),
             interval: Interval { lower: mean - reach, upper: mean + reach },
         })
     }
@@ -240,11 +231,10 @@ const MINIMUM_COSINES: usize = 4;
 /// is projected on, and the share of the long-run variance that they see.
 fn cosines(values: usize, windows: &Windows) -> (usize, f64) {
     let optimal = (0.41 * (values as f64).powf(2.0 / 3.0)).floor() as usize;
-    let slow = windows.whole() / 2;
-    if slow < MINIMUM_COSINES {
-        return (MINIMUM_COSINES, seen_of_overlap(MINIMUM_COSINES, values, windows.horizon().get()));
+    match windows.whole / 2 {
+        slow if slow >= MINIMUM_COSINES => (optimal.min(slow).max(MINIMUM_COSINES), 1.0),
+        _ => (MINIMUM_COSINES, seen_of_overlap(MINIMUM_COSINES, values, windows.horizon.get())),
     }
-    (optimal.min(slow).max(MINIMUM_COSINES), 1.0)
 }
 
 /// The cosines at a place, without their scale. By rotation: one sine for all of them.
@@ -258,17 +248,13 @@ fn multiples(index: usize, values: usize) -> impl Iterator<Item = f64> {
 /// in a row: what the forward returns of a signal that never changes are. A number counts by the sum of the cosines
 /// over the horizons that hold it.
 fn seen_of_overlap(count: usize, values: usize, horizon: usize) -> f64 {
-    let mut sums = vec![0.0; count];
-    let mut length = 0.0;
+    let (mut sums, mut length) = (vec![0.0; count], 0.0);
     let (mut projected, mut whole) = (0.0, 0.0);
     for number in 0..values + horizon - 1 {
-        if number < values {
-            length += 1.0;
-            sums.iter_mut().zip(multiples(number, values)).for_each(|(sum, cosine)| *sum += cosine);
-        }
-        if let Some(past) = number.checked_sub(horizon) {
-            length -= 1.0;
-            sums.iter_mut().zip(multiples(past, values)).for_each(|(sum, cosine)| *sum -= cosine);
+        let ends = [(Some(number).filter(|number| *number < values), 1.0), (number.checked_sub(horizon), -1.0)];
+        for (place, sign) in ends.into_iter().filter_map(|(place, sign)| Some((place?, sign))) {
+            length += sign;
+            sums.iter_mut().zip(multiples(place, values)).for_each(|(sum, cosine)| *sum += sign * cosine);
         }
         projected += sums.iter().map(|sum| sum * sum).sum::<f64>() * 2.0 / count as f64;
         whole += length * length;
@@ -279,12 +265,12 @@ fn seen_of_overlap(count: usize, values: usize, horizon: usize) -> f64 {
 /// The windows that the values of some dates look over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Windows {
-    /// The dates of the window of a date, on average.
-    horizon: NonZeroUsize,
-    /// The whole windows that do not overlap.
-    whole: usize,
+    /// The dates of the window of a date, on average: as many values share most of what they look at.
+    pub horizon: NonZeroUsize,
+    /// The number of whole windows that do not overlap: what the dates are worth, however many they are.
+    pub whole: usize,
     /// The first date, and each whose window begins when that of the one before has ended.
-    apart: Vec<usize>,
+    pub apart: Vec<usize>,
 }
 
 impl Windows {
@@ -302,7 +288,7 @@ impl Windows {
     /// # use bellwether_statistics::Windows;
     /// // The five dates of each of four weeks were seen at its end.
     /// let windows = Windows::new((0..20).map(|date| date / 5 * 5 + 5).map(|begin| begin..begin + 1));
-    /// assert_eq!((windows.horizon().get(), windows.whole()), (5, 4));
+    /// assert_eq!((windows.horizon.get(), windows.whole), (5, 4));
     /// ```
     #[must_use]
     pub fn new(dates: impl IntoIterator<Item = Range<usize>>) -> Self {
@@ -324,24 +310,6 @@ impl Windows {
             dates => ((squares + dates / 2) / dates, dates * dates / squares),
         };
         Self { horizon: NonZeroUsize::new(horizon).unwrap_or(NonZeroUsize::MIN), whole, apart }
-    }
-
-    /// The dates of the window of a date, on average: as many values share most of what they look at.
-    #[must_use]
-    pub fn horizon(&self) -> NonZeroUsize {
-        self.horizon
-    }
-
-    /// The number of whole windows that do not overlap: what the dates are worth, however many they are.
-    #[must_use]
-    pub fn whole(&self) -> usize {
-        self.whole
-    }
-
-    /// The first date, and each whose window begins when that of the one before has ended.
-    #[must_use]
-    pub fn apart(&self) -> &[usize] {
-        &self.apart
     }
 }
 
@@ -367,7 +335,7 @@ mod tests {
     fn windows_that_are_the_same_count_once() {
         let of = |windows: &[(usize, usize)]| {
             let windows = Windows::new(windows.iter().map(|(begin, end)| *begin..*end));
-            (windows.horizon().get(), windows.whole(), windows.apart)
+            (windows.horizon.get(), windows.whole, windows.apart)
         };
         assert_eq!(of(&[(4, 5); 5]), (5, 1, vec![0]));
         // Two dates were seen at once, of twenty.

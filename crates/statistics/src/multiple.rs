@@ -102,12 +102,10 @@ fn effective_rank(matrix: Vec<f64>, size: usize) -> f64 {
     entropy.exp()
 }
 
-/// Sweeps after which the rest is taken for rounding; eight are enough in practice.
-const SWEEPS: usize = 50;
-
 /// The eigenvalues of a symmetric matrix given row by row, in ascending order, by Jacobi's rotations.
 fn symmetric_eigenvalues(mut matrix: Vec<f64>, size: usize) -> Vec<f64> {
-    for _ in 0..SWEEPS {
+    // Eight sweeps are enough in practice; after many more, the rest is taken for rounding.
+    for _ in 0..50 {
         let squares = |chosen: fn(usize, usize) -> bool| {
             let cells = (0..size * size).filter(|cell| chosen(cell / size, cell % size));
             cells.map(|cell| matrix[cell] * matrix[cell]).sum::<f64>()
@@ -136,16 +134,12 @@ fn rotate(matrix: &mut [f64], size: usize, p: usize, q: usize) {
     let tangent = half.signum() / (half.abs() + half.hypot(1.0));
     let cosine = 1.0 / tangent.hypot(1.0);
     let sine = tangent * cosine;
-    for other in 0..size {
-        let (x, y) = (matrix[p * size + other], matrix[q * size + other]);
-        matrix[p * size + other] = cosine * x - sine * y;
-        matrix[q * size + other] = sine * x + cosine * y;
-    }
-    for other in 0..size {
-        let (x, y) = (matrix[other * size + p], matrix[other * size + q]);
-        matrix[other * size + p] = cosine * x - sine * y;
-        matrix[other * size + q] = sine * x + cosine * y;
-    }
+    let mut turn = |one: usize, other: usize| {
+        let (x, y) = (matrix[one], matrix[other]);
+        (matrix[one], matrix[other]) = (cosine * x - sine * y, sine * x + cosine * y);
+    };
+    (0..size).for_each(|other| turn(p * size + other, q * size + other));
+    (0..size).for_each(|other| turn(other * size + p, other * size + q));
     matrix[p * size + q] = 0.0;
     matrix[q * size + p] = 0.0;
 }

@@ -115,12 +115,8 @@ impl Ranks {
     /// If the numbers of values and of their groups differ.
     #[must_use]
     pub fn correlations(&self, other: &Self, groups: &[usize], count: usize) -> Vec<RankedCases> {
+        assert!([other.values.len(), groups.len()] == [self.values.len(); 2], "a value and a group for each");
         let mut members = vec![(Vec::new(), Vec::new()); count];
-        assert_eq!(
-            (self.values.len(), groups.len()),
-            (other.values.len(), groups.len()),
-            "a value and a group for each"
-        );
         for ((one, other), group) in self.values.iter().zip(&other.values).zip(groups) {
             if let Some((ones, others)) = members.get_mut(*group).filter(|_| !one.is_nan() && !other.is_nan()) {
                 ones.push(*one);
@@ -137,11 +133,11 @@ fn common_ranks<const SIDES: usize>(sides: [&Ranks; SIDES]) -> (usize, [Cow<'_, 
     assert!(sides.iter().all(|side| side.values.len() == length), "a value on every side");
     let is_known = |index: &usize| sides.iter().all(|side| !side.values[*index].is_nan());
     let known: Vec<usize> = (0..length).filter(is_known).collect();
-    let of_known = |side: &Ranks| -> Vec<f64> { known.iter().map(|index| side.values[*index]).collect() };
+    let of_known = |of: &[f64]| -> Vec<f64> { known.iter().map(|index| of[*index]).collect() };
     let ranks = sides.map(|side| match side.count == known.len() {
         true if known.len() == length => Cow::Borrowed(side.ranks.as_slice()),
-        true => Cow::Owned(known.iter().map(|index| side.ranks[*index]).collect()),
-        false => Cow::Owned(Ranks::new(of_known(side)).ranks),
+        true => Cow::Owned(of_known(&side.ranks)),
+        false => Cow::Owned(Ranks::new(of_known(&side.values)).ranks),
     });
     (known.len(), ranks)
 }

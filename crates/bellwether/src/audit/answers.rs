@@ -9,16 +9,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::Array;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::observed::{column, instant_of};
+use super::subject::instant_of;
 use crate::archive::{AnsweredRequest, Counts, SealedRun, View};
 use crate::error::Result;
 use crate::interface::Endpoint;
-use crate::tables::{Drift, RequestRecord};
+use crate::tables::{Drift, RequestRecord, TypedRows};
 
 /// The answers to some requests.
 #[derive(Clone, Debug, Default)]
@@ -108,7 +108,7 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
     let runs: Vec<&SealedRun> = view.runs().collect();
     let index_of: HashMap<&str, usize> = runs.iter().enumerate().map(|(index, run)| (run.name(), index)).collect();
     let mut found = Answers::default();
-    let mut requests: HashMap<String, LatestAnswers> = HashMap::new();
+    let mut requests = Requests::new();
     view.each_answered(&is_asked, |run, record| {
         let seal = run.seal();
         if found.runs.last().is_none_or(|last| last.name != run.name()) {
@@ -130,15 +130,13 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
         let AnsweredRequest { endpoint, request, rows, rejects, unknown_fields, observed_at } = record;
         let run = index_of[run.name()];
         let answer = RequestAnswer { run, endpoint, observed_at, rows, rejects, listed: 0, unknown_fields };
-        match requests.get_mut(request) {
-            Some(answers) => {
-                // Answers of concurrent runs may come in any order.
-                let later = answers.partition_point(|known| known.observed_at > answer.observed_at);
-                answers.insert(later, answer);
-                answers.truncate(2);
-            }
-            None => drop(requests.insert(request.to_owned(), vec![answer])),
-        }
+        let answers = match requests.get_mut(request) {
+            Some(answers) => answers,
+            None => requests.entry(request.to_owned()).or_default(),
+        };
+        // Answers of concurrent runs may come in any order.
+        answers.insert(answers.partition_point(|known| known.observed_at > answer.observed_at), answer);
+        answers.truncate(2);
     })?;
     if let Some(newest) = found.runs.last() {
         found.newest = runs[index_of[newest.name.as_str()]].requests()?;
@@ -147,12 +145,12 @@ pub(crate) fn answers(view: &View, is_asked: impl Fn(&str) -> bool) -> Result<An
     found.runs.reverse();
     found.unknown = unknown_fields(&requests);
     found.cut_off = cut_off(&requests);
-    found.rejects = RejectTally::read(&runs, &mut requests)?.finish(&requests);
+    found.rejects = count_rejects(&runs, &mut requests)?;
     Ok(found)
 }
 
-/// The latest answer to a request, and the one before it, if there is one.
-type LatestAnswers = Vec<RequestAnswer>;
+/// The latest answer to each request, and the one before it, if there is one.
+type Requests = BTreeMap<String, Vec<RequestAnswer>>;
 
 /// What was rejected in an answer.
 struct RequestAnswer {
@@ -175,7 +173,7 @@ impl RequestAnswer {
 
 /// A length at which lists of articles seem to be cut off. With fewer than three tickers, or less than a tenth of them, lists
 /// may have the same length by chance.
-fn cut_off(requests: &HashMap<String, LatestAnswers>) -> Option<CutOff> {
+fn cut_off(requests: &Requests) -> Option<CutOff> {
     let last = requests.values().map(|answers| &answers[0]);
     let of_news = last.filter(|answer| answer.endpoint == Endpoint::NewsArticles && answer.rows > 0);
     let lengths: Vec<u64> = of_news.map(|answer| answer.rows + answer.rejects).collect();
@@ -185,105 +183,93 @@ fn cut_off(requests: &HashMap<String, LatestAnswers>) -> Option<CutOff> {
     (!is_by_chance).then_some(CutOff { articles, tickers: tickers as u64, all: all as u64 })
 }
 
-fn unknown_fields(requests: &HashMap<String, LatestAnswers>) -> UnknownFields {
+/// Whether no request was answered before.
+fn are_first(requests: &Requests) -> bool {
+    requests.values().all(|answers| answers.len() < 2)
+}
+
+fn unknown_fields(requests: &Requests) -> UnknownFields {
     let (mut fields, mut before) = (Vec::new(), BTreeSet::new());
-    let mut is_first = true;
-    // Sorted by request, so that the examples are deterministic.
-    for answers in requests.iter().collect::<BTreeMap<_, _>>().into_values() {
+    for answers in requests.values() {
         answers[0].unknown_fields.iter().cloned().for_each(|field| field.add_to(&mut fields));
-        for answer in &answers[1..] {
-            is_first = false;
-            before.extend(answer.unknown_fields.iter().map(|field| (field.endpoint, field.field.as_str())));
-        }
+        let fields_before = answers[1..].iter().flat_map(|answer| &answer.unknown_fields);
+        before.extend(fields_before.map(|field| (field.endpoint, field.field.as_str())));
     }
     let is_new = |field: &&Drift| !before.contains(&(field.endpoint, field.field.as_str()));
-    let new = (!is_first).then(|| fields.iter().filter(is_new).count() as u64);
+    let new = (!are_first(requests)).then(|| fields.iter().filter(is_new).count() as u64);
     fields.sort_by_key(|field| std::cmp::Reverse(field.count));
     UnknownFields { fields, new }
 }
 
 /// Counts the rejected records listed in the two answers to each request.
-#[derive(Default)]
-struct RejectTally {
-    reasons: Vec<RejectReason>,
-    index_of: HashMap<(&'static str, String), usize>,
-    /// Those of the latest answers: identity, and index of the reason.
-    now: Vec<(u64, usize)>,
-    /// How often each occurred in the previous answers.
-    before: HashMap<u64, u64>,
-}
-
-impl RejectTally {
-    fn read(runs: &[&SealedRun], requests: &mut HashMap<String, LatestAnswers>) -> Result<Self> {
-        let mut tally = Self::default();
-        let read: BTreeSet<usize> = requests.values().flatten().map(|answer| answer.run).collect();
-        for run in read.into_iter().filter(|&run| runs[run].has_rejects()) {
-            for rows in runs[run].rejects()? {
-                tally.count(run, &rows?, requests);
-            }
-        }
-        Ok(tally)
-    }
-
-    fn count(&mut self, run: usize, rows: &RecordBatch, requests: &mut HashMap<String, LatestAnswers>) {
-        let text = |name: &str| column(rows, name).as_string::<i32>();
-        let [request, ticker, reason, raw, pointer] = ["request", "ticker", "reason", "raw", "pointer"].map(text);
-        for row in 0..rows.num_rows() {
-            let (request, seen) = (request.value(row), instant_of(rows, row));
-            let mut both = requests.get_mut(request).into_iter().flatten().enumerate();
-            let Some((age, answer)) = both.find(|(_, answer)| answer.run == run && answer.observed_at == seen) else {
-                continue;
-            };
-            answer.listed += 1;
-            let mut hasher = DefaultHasher::new();
-            (request, ticker.is_valid(row).then(|| ticker.value(row)), raw.value(row)).hash(&mut hasher);
-            let record = hasher.finish();
-            if age > 0 {
-                *self.before.entry(record).or_default() += 1;
-                continue;
-            }
-            // Under "other reasons" if there are too many: they quote the vendor's records, so their number is not bounded.
-            let mut name = (answer.endpoint.as_str(), reason.value(row).to_owned());
-            if self.reasons.len() >= 256 && !self.index_of.contains_key(&name) {
-                "other reasons".clone_into(&mut name.1);
-            }
-            let reason = *self.index_of.entry(name).or_insert_with_key(|(operation, reason)| {
-                let example = (request.to_owned(), pointer.value(row).to_owned());
-                let reason = reason.clone();
-                self.reasons.push(RejectReason { operation, reason, records: 0, new: Some(0), example });
-                self.reasons.len() - 1
-            });
-            self.reasons[reason].records += 1;
-            self.now.push((record, reason));
-        }
-    }
-
-    fn finish(mut self, requests: &HashMap<String, LatestAnswers>) -> Rejects {
-        let mut new = 0;
-        for (record, reason) in self.now {
-            match self.before.get_mut(&record).filter(|count| **count > 0) {
-                Some(count) => *count -= 1,
-                None => {
-                    new += 1;
-                    *self.reasons[reason].new.get_or_insert_default() += 1;
+fn count_rejects(runs: &[&SealedRun], requests: &mut Requests) -> Result<Rejects> {
+    let (mut reasons, mut index_of): (Vec<RejectReason>, HashMap<(&str, String), usize>) = Default::default();
+    // Of the latest answers, the identity of each record with the index of its reason; and how often each was in the
+    // previous answers.
+    let (mut now, mut before): (Vec<(u64, usize)>, HashMap<u64, u64>) = Default::default();
+    let read: BTreeSet<usize> = requests.values().flatten().map(|answer| answer.run).collect();
+    for run in read.into_iter().filter(|&run| runs[run].has_rejects()) {
+        for batch in runs[run].rejects()? {
+            let batch = batch?;
+            let rows = TypedRows(&batch);
+            let [texts, tickers, why, raw, pointers] =
+                ["request", "ticker", "reason", "raw", "pointer"].map(|name| rows.texts(name));
+            let instants = rows.instants("observed_at");
+            for row in 0..batch.num_rows() {
+                let (request, seen) = (texts.value(row), instant_of(instants.value(row)));
+                let mut both = requests.get_mut(request).into_iter().flatten().enumerate();
+                let Some((age, answer)) = both.find(|(_, answer)| answer.run == run && answer.observed_at == seen)
+                else {
+                    continue;
+                };
+                answer.listed += 1;
+                let mut hasher = DefaultHasher::new();
+                (request, tickers.is_valid(row).then(|| tickers.value(row)), raw.value(row)).hash(&mut hasher);
+                let record = hasher.finish();
+                if age > 0 {
+                    *before.entry(record).or_default() += 1;
+                    continue;
                 }
+                // Under "other reasons" if there are too many: they quote the vendor's records, so their number is not
+                // bounded.
+                let mut name = (answer.endpoint.as_str(), why.value(row).to_owned());
+                if reasons.len() >= 256 && !index_of.contains_key(&name) {
+                    "other reasons".clone_into(&mut name.1);
+                }
+                let index = *index_of.entry(name).or_insert_with_key(|(operation, reason)| {
+                    let example = (request.to_owned(), pointers.value(row).to_owned());
+                    reasons.push(RejectReason { operation, reason: reason.clone(), records: 0, new: Some(0), example });
+                    reasons.len() - 1
+                });
+                reasons[index].records += 1;
+                now.push((record, index));
             }
         }
-        let (mut records, mut unlisted, mut is_first) = (0, 0, true);
-        for answers in requests.values() {
-            let (last, before) = (&answers[0], answers.get(1));
-            is_first &= before.is_none();
-            records += last.listed + last.unlisted_count();
-            unlisted += last.unlisted_count();
-            new += last.unlisted_count().saturating_sub(before.map_or(0, RequestAnswer::unlisted_count));
-        }
-        if is_first {
-            self.reasons.iter_mut().for_each(|reason| reason.new = None);
-        }
-        self.reasons.sort_by(|one, other| {
-            let name = |reason: &RejectReason| (reason.operation, reason.reason.clone());
-            other.records.cmp(&one.records).then_with(|| name(one).cmp(&name(other)))
-        });
-        Rejects { records, new: (!is_first).then_some(new), unlisted, reasons: self.reasons }
     }
+    let mut new = 0;
+    for (record, reason) in now {
+        match before.get_mut(&record).filter(|count| **count > 0) {
+            Some(count) => *count -= 1,
+            None => {
+                new += 1;
+                *reasons[reason].new.get_or_insert_default() += 1;
+            }
+        }
+    }
+    let (mut records, mut unlisted) = (0, 0);
+    for answers in requests.values() {
+        let (last, before) = (&answers[0], answers.get(1));
+        records += last.listed + last.unlisted_count();
+        unlisted += last.unlisted_count();
+        new += last.unlisted_count().saturating_sub(before.map_or(0, RequestAnswer::unlisted_count));
+    }
+    let is_first = are_first(requests);
+    if is_first {
+        reasons.iter_mut().for_each(|reason| reason.new = None);
+    }
+    reasons.sort_by(|one, other| {
+        let name = |reason: &RejectReason| (reason.operation, reason.reason.clone());
+        other.records.cmp(&one.records).then_with(|| name(one).cmp(&name(other)))
+    });
+    Ok(Rejects { records, new: (!is_first).then_some(new), unlisted, reasons })
 }

@@ -10,17 +10,17 @@ use arrow::array::{
     UInt32Array,
 };
 use arrow::compute::{concat, take_record_batch};
-use arrow::datatypes::{Field, Float64Type, Int32Type};
 use arrow::error::ArrowError;
 use chrono::{DateTime, FixedOffset, Utc};
 
+use super::subject::instant_of;
 use crate::archive::{Interrupted, NewRun, Unfinished, View};
 use crate::dataset::join_failed;
 use crate::error::Result;
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::{Column, Vintage};
 use crate::tables::dates::Date;
-use crate::tables::{Conventions, RequestRecord, Series, SeriesKey, Slab, Table};
+use crate::tables::{Conventions, RequestRecord, Series, SeriesKey, Slab, Table, TypedRows};
 
 /// Scores of canaries, which no vendor gives. The pair moves both minimum and maximum.
 const VALUES: [f64; 2] = [1.0e12, -2.0e12];
@@ -61,14 +61,13 @@ impl Canaries {
         endpoint: Endpoint,
         columns: &[(&str, ArrayRef)],
     ) -> Result<()> {
-        let failed = join_failed;
         let table = Table::of(endpoint).expect("these operations have tables");
-        let canaries = table.list(columns).map_err(failed)?;
+        let canaries = table.list(columns).map_err(join_failed)?;
         let mut unknown = self.tickers.clone();
         for cells in known.cells(table, Vintage::Latest)? {
             for (ticker, known) in by_ticker(&cells?) {
                 if unknown.remove(&ticker) {
-                    self.answer(run, ticker, endpoint, list_with_canaries(&canaries, &known).map_err(failed)?)?;
+                    self.answer(run, ticker, endpoint, list_with_canaries(&canaries, &known).map_err(join_failed)?)?;
                 }
             }
         }
@@ -96,39 +95,44 @@ impl Canaries {
         run.commit(draft, record).map(drop)
     }
 
+    /// The dates of the canaries, each with its number and its score.
+    fn numbered(&self) -> impl Iterator<Item = (usize, &Date, f64)> {
+        self.dates.iter().enumerate().map(|(number, date)| (number, date, VALUES[number % VALUES.len()]))
+    }
+
     fn articles(&self) -> [(&'static str, ArrayRef); 6] {
-        let count = self.dates.len();
-        let titles = StringArray::from_iter_values((0..count).map(|number| format!("canary {number}")));
-        let scores = Float64Array::from_iter_values((0..count).map(|number| VALUES[number % VALUES.len()]));
+        let titles = StringArray::from_iter_values(self.numbered().map(|(number, ..)| format!("canary {number}")));
+        let scores = Float64Array::from_iter_values(self.numbered().map(|(.., score)| score));
         let offsets: Int16Array = self.dates.iter().map(|date| date.offset_minutes).collect();
         let dates = TimestampMicrosecondArray::from_iter_values(self.dates.iter().map(|date| date.micros));
         [
-            ("position", Arc::new(Int32Array::from_iter_values(0..count as i32))),
+            ("position", positions(self.dates.len())),
             ("date", Arc::new(dates)),
             ("title", Arc::new(titles)),
             ("score", Arc::new(scores)),
-            ("link", Arc::new(StringArray::from(vec!["https://canary.invalid"; count]))),
+            ("link", Arc::new(StringArray::from(vec!["https://canary.invalid"; self.dates.len()]))),
             ("utc_offset_minutes", Arc::new(offsets)),
         ]
     }
 
     fn records(&self) -> [(&'static str, ArrayRef); 2] {
-        let record = |(number, date): (usize, &Date)| {
-            let value = VALUES[number % VALUES.len()];
-            let fields = self.fields.iter().map(|field| (field.clone(), value.into()));
+        let records = self.numbered().map(|(_, date, score)| {
+            let fields = self.fields.iter().map(|field| (field.clone(), score.into()));
             let date = [("date".to_owned(), vendor_date(*date).into())];
             serde_json::Value::Object(fields.chain(date).collect()).to_string()
-        };
-        let records = StringArray::from_iter_values(self.dates.iter().enumerate().map(record));
-        let positions = Int32Array::from_iter_values(0..self.dates.len() as i32);
-        [("position", Arc::new(positions)), ("record", Arc::new(records))]
+        });
+        let records = StringArray::from_iter_values(records);
+        [("position", positions(self.dates.len())), ("record", Arc::new(records))]
     }
+}
+
+fn positions(count: usize) -> ArrayRef {
+    Arc::new(Int32Array::from_iter_values(0..count as i32))
 }
 
 /// The rows of each ticker; tickers are contiguous.
 fn by_ticker(cells: &RecordBatch) -> impl Iterator<Item = (Ticker, RecordBatch)> {
-    let tickers = cells.column_by_name(Column::Ticker.name()).expect("cells have tickers");
-    let tickers = tickers.as_dictionary::<Int32Type>();
+    let tickers = TypedRows(cells).symbols(Column::Ticker.name());
     let names = tickers.values().as_string::<i32>();
     let keys = tickers.keys().values();
     let mut start = 0;
@@ -141,24 +145,24 @@ fn by_ticker(cells: &RecordBatch) -> impl Iterator<Item = (Ticker, RecordBatch)>
 
 /// The list of an answer: the canaries, then the ticker's known cells, latest known first.
 fn list_with_canaries(planted: &RecordBatch, known: &RecordBatch) -> Result<RecordBatch, ArrowError> {
-    let places = known.column_by_name("place").expect("news has places").as_primitive::<Int32Type>().values();
+    let places = TypedRows(known).whole("place").values();
     let mut order: Vec<u32> = (0..known.num_rows() as u32).collect();
     order.sort_by_key(|&row| Reverse(places[row as usize]));
     let known = take_record_batch(known, &UInt32Array::from(order))?;
-    let count = planted.num_rows() + known.num_rows();
-    let column = |(index, field): (usize, &Arc<Field>)| match known.column_by_name(field.name()) {
-        Some(known) => concat(&[planted.column(index).as_ref(), known.as_ref()]),
-        // Cells have no positions: they are renumbered.
-        None => Ok(Arc::new(Int32Array::from_iter_values(0..count as i32)) as ArrayRef),
-    };
-    let schema = planted.schema();
-    let columns = schema.fields().iter().enumerate().map(column).collect::<Result<_, _>>()?;
-    RecordBatch::try_new(Arc::clone(&schema), columns)
+    let mut columns = Vec::new();
+    for (field, planted) in planted.schema().fields().iter().zip(planted.columns()) {
+        columns.push(match known.column_by_name(field.name()) {
+            Some(known) => concat(&[planted.as_ref(), known.as_ref()])?,
+            // Cells have no positions: they are renumbered.
+            None => positions(planted.len() + known.num_rows()),
+        });
+    }
+    RecordBatch::try_new(planted.schema(), columns)
 }
 
 /// A date in the vendor's notation.
 fn vendor_date(Date { micros, offset_minutes }: Date) -> String {
-    let instant = DateTime::from_timestamp_micros(micros).expect("it is near a date of the archive");
+    let instant = instant_of(micros);
     match offset_minutes.and_then(|minutes| FixedOffset::east_opt(i32::from(minutes) * 60)) {
         Some(offset) => instant.with_timezone(&offset).to_rfc3339(),
         None => instant.date_naive().to_string(),
@@ -168,9 +172,7 @@ fn vendor_date(Date { micros, offset_minutes }: Date) -> String {
 /// Whether a slab contains a canary article.
 pub(super) fn is_planted(slab: &Slab) -> Result<bool> {
     for articles in slab.articles.pieces()? {
-        let articles = articles?;
-        let scores = articles.column_by_name("score").expect("articles have scores").as_primitive::<Float64Type>();
-        if scores.iter().flatten().any(|score| VALUES.contains(&score)) {
+        if TypedRows(&articles?).reals("score").iter().flatten().any(|score| VALUES.contains(&score)) {
             return Ok(true);
         }
     }

@@ -1,19 +1,17 @@
 //! Cuts a slab in time: signals and news on one side of a line, decided from dates as written.
 
-use arrow::array::{Array, AsArray, BooleanArray, RecordBatch};
+use arrow::array::{Array, BooleanArray, RecordBatch};
 use arrow::compute::filter_record_batch;
-use arrow::datatypes::{Int16Type, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, TimeZone};
-use serde_json::Value;
 
 use crate::dataset::join_failed;
-use crate::plan::{Column, NaiveRule, TimeOfDay, Zone};
-use crate::tables::dates::{self, Date};
-use crate::tables::{Leniencies, Slab};
+use crate::plan::{NaiveRule, TimeOfDay, Zone};
+use crate::tables::dates::Date;
+use crate::tables::{Slab, TypedRows, written_date};
 
 /// The part of a dataset that is built and compared.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct DatasetPart {
     /// Only signals made before a day.
     pub(super) made_before: Option<DayBoundary>,
@@ -52,9 +50,8 @@ impl DatasetPart {
         let mut part = slab;
         if self.made_before.is_some() || self.made_by.is_some() {
             let is_taken = |date: Date| {
-                let is_by =
-                    |(instant, time): (i64, Option<TimeOfDay>)| made_at(date, time).is_some_and(|made| made <= instant);
-                self.made_before.is_none_or(|split| split.is_before(date)) && self.made_by.is_none_or(is_by)
+                self.made_before.is_none_or(|split| split.is_before(date))
+                    && self.made_by.is_none_or(|(by, time)| made_at(date, time).is_some_and(|made| made <= by))
             };
             part.signals = filter(&part.signals, written_dates(&part.signals).map(is_taken))?;
         }
@@ -63,14 +60,8 @@ impl DatasetPart {
                 let kept = written_dates(&articles).map(|date| !split.is_after(date));
                 filter(&articles, kept).map_err(join_failed)
             });
-            let texts = part.records.column_by_name("record").expect("records have texts").as_string::<i32>().clone();
-            let is_kept = |text: Option<&str>| {
-                let record: Option<Value> = text.and_then(|text| serde_json::from_str(text).ok());
-                let date =
-                    record.and_then(|record| dates::read(record["date"].as_str()?, &mut Leniencies::default()).ok());
-                date.is_none_or(|date| !split.is_after(date))
-            };
-            part.records = filter(&part.records, texts.iter().map(is_kept))?;
+            let is_kept = |text: Option<&str>| text.and_then(written_date).is_none_or(|date| !split.is_after(date));
+            part.records = filter(&part.records, TypedRows(&part.records).texts("record").iter().map(is_kept))?;
         }
         Ok(part)
     }
@@ -120,10 +111,8 @@ impl DayBoundary {
 }
 
 /// Dates of signals or articles, as written.
-pub(super) fn written_dates(rows: &RecordBatch) -> impl Iterator<Item = Date> {
-    let column = |name: &str| rows.column_by_name(name).expect("signals and articles have dates").clone();
-    let dates = column(Column::Date.name()).as_primitive::<TimestampMicrosecondType>().clone();
-    let offsets = column("utc_offset_minutes").as_primitive::<Int16Type>().clone();
+pub(super) fn written_dates(rows: &RecordBatch) -> impl Iterator<Item = Date> + use<'_> {
+    let (dates, offsets) = (TypedRows(rows).instants("date"), TypedRows(rows).offsets());
     let date = move |row: usize| {
         let offset_minutes = offsets.is_valid(row).then(|| offsets.value(row));
         Date { micros: dates.value(row), offset_minutes }

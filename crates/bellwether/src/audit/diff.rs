@@ -85,7 +85,6 @@ pub fn diff(
     after: &PublishedReader,
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Difference> {
-    check_columns(before, after)?;
     let key = key(before, after)?;
     let side = |version: &PublishedReader| Side {
         name: version.name(),
@@ -104,15 +103,20 @@ pub fn diff(
     };
     // The digest covers all rows in order, so equal digests mean equal versions.
     if before.record.content != after.record.content {
-        let orders = [before, after].map(|version| key_order(version, &key));
-        let is_same = orders[0].is_some() && orders[0] == orders[1];
-        let [order, _] = orders;
-        let order = order.filter(|_| is_same).unwrap_or_else(|| key.clone());
-        let mut compare = |rows: [RecordBatch; 2]| found.compare([before, after], &rows, &key, &order, &mut deliver);
-        if is_same {
-            in_order([before, after], &order, &mut compare)?;
-        } else {
-            in_rounds([before, after], &order, &mut compare)?;
+        let versions = [before, after];
+        let orders = versions.map(|version| key_order(version, &key));
+        match orders {
+            [Some(order), Some(other)] if order == other => {
+                in_order(versions, &order, |rows| found.compare(versions, &rows, &key, &order, &mut deliver))?
+            }
+            // In rounds, each of which takes a share of the keys.
+            _ => {
+                let rounds = before.record.rows.max(after.record.rows).div_ceil(ROUND_ROWS).max(1);
+                for round in 0..rounds {
+                    let [before, after] = versions.map(|version| share(version, &key, |hash| hash % rounds == round));
+                    found.compare(versions, &[before?, after?], &key, &key, &mut deliver)?;
+                }
+            }
         }
     }
     found.columns.retain(|column| column.rows > 0);
@@ -123,7 +127,7 @@ pub fn diff(
 fn in_order(
     versions: [&PublishedReader; 2],
     order: &[String],
-    compare: &mut impl FnMut([RecordBatch; 2]) -> Result<()>,
+    mut compare: impl FnMut([RecordBatch; 2]) -> Result<()>,
 ) -> Result<()> {
     let converter = converter(versions[0].schema(), order)?;
     let key_of = |rows: &RecordBatch, row: usize| -> Result<OwnedRow> {
@@ -155,21 +159,6 @@ fn in_order(
         }
         compare(pieces)?;
     }
-}
-
-/// Reads two versions in different orders in rounds, and compares a share of the keys in each.
-fn in_rounds(
-    versions: [&PublishedReader; 2],
-    order: &[String],
-    compare: &mut impl FnMut([RecordBatch; 2]) -> Result<()>,
-) -> Result<()> {
-    let most = versions.iter().map(|version| version.record.rows).max().unwrap_or_default();
-    let rounds = most.div_ceil(ROUND_ROWS).max(1);
-    for round in 0..rounds {
-        let [before, after] = versions.map(|version| share(version, order, |hash| hash % rounds == round));
-        compare([before?, after?])?;
-    }
-    Ok(())
 }
 
 /// The rows of a share of the keys, sorted by key.
@@ -243,29 +232,33 @@ impl Difference {
         let is_changed = self.columns.iter().map(is_changed).collect::<Result<Vec<_>, _>>().map_err(failure)?;
         let (mut differing, mut kinds, mut names) = (Vec::new(), Vec::new(), Vec::new());
         for row in 0..rows[0].len() {
-            let mut changed: Vec<&str> = Vec::new();
-            let kind = match (rows[0].is_valid(row), rows[1].is_valid(row)) {
-                (false, _) => "added",
-                (_, false) => "removed",
+            let (kind, changed) = match (rows[0].is_valid(row), rows[1].is_valid(row)) {
+                (false, _) => {
+                    self.added += 1;
+                    ("added", None)
+                }
+                (_, false) => {
+                    self.removed += 1;
+                    ("removed", None)
+                }
                 _ => {
+                    let mut changed: Vec<&str> = Vec::new();
                     for (column, is_changed) in self.columns.iter_mut().zip(&is_changed) {
                         if is_changed.value(row) {
                             column.rows += 1;
                             changed.push(&column.name);
                         }
                     }
-                    "changed"
+                    if changed.is_empty() {
+                        continue;
+                    }
+                    self.changed += 1;
+                    ("changed", Some(changed.join(",")))
                 }
             };
-            match kind {
-                "added" => self.added += 1,
-                "removed" => self.removed += 1,
-                _ if changed.is_empty() => continue,
-                _ => self.changed += 1,
-            }
             differing.push(row as u32);
             kinds.push(kind);
-            names.push((kind == "changed").then(|| changed.join(",")));
+            names.push(changed);
         }
         if differing.is_empty() {
             return Ok(());
@@ -316,8 +309,18 @@ fn schema_of(version: &Schema, key: &[String]) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The key of two versions.
+/// The key of two versions, which have the same columns.
 fn key(before: &PublishedReader, after: &PublishedReader) -> Result<Vec<String>> {
+    let described = |schema: &SchemaRef| -> BTreeSet<(String, String)> {
+        schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect()
+    };
+    let (ones, others) = (described(before.schema()), described(after.schema()));
+    if ones != others {
+        let only = |some: &BTreeSet<(String, String)>, others: &BTreeSet<(String, String)>| {
+            some.difference(others).map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        };
+        return Err(other_columns([before, after], [only(&ones, &others), only(&others, &ones)]));
+    }
     let of = |version: &PublishedReader| match version.key() {
         Some(key) => Ok(key.to_vec()),
         None => {
@@ -332,12 +335,22 @@ fn key(before: &PublishedReader, after: &PublishedReader) -> Result<Vec<String>>
         }
     };
     let (key, other) = (of(before)?, of(after)?);
-    if key == other {
-        return Ok(key);
-    }
-    let names = |key: &[String]| format!("`{}`", key.join("`, `"));
-    let (only_before, only_after) = (names(&key), names(&other));
-    Err(other_columns(before, after, &only_before, &only_after))
+    if key == other { Ok(key) } else { Err(other_columns([before, after], [key, other])) }
+}
+
+fn other_columns(versions: [&PublishedReader; 2], only: [Vec<String>; 2]) -> Error {
+    let [before, after] = versions.map(PublishedReader::name);
+    let [only_before, only_after] = only.map(|names| match names.is_empty() {
+        true => "none".to_owned(),
+        false => format!("`{}`", names.join("`, `")),
+    });
+    let what = format!(
+        "`{before}` and `{after}` have different columns: {only_before} only in the first, {only_after} only in the second"
+    );
+    Error::new(ErrorKind::Data, what).with_hint(
+        "build both from the same definition: `bellwether build NAME --as-of INSTANT` rebuilds the earlier state with its \
+         columns",
+    )
 }
 
 /// The columns to compare: all but the key.
@@ -349,32 +362,6 @@ fn values(schema: &Schema, key: &[String]) -> Vec<String> {
 fn key_order(version: &PublishedReader, key: &[String]) -> Option<Vec<String>> {
     let order: Vec<String> = version.order().into_iter().take(key.len()).map(str::to_owned).collect();
     (order.len() == key.len() && order.iter().all(|name| key.contains(name))).then_some(order)
-}
-
-fn check_columns(before: &PublishedReader, after: &PublishedReader) -> Result<()> {
-    let described = |schema: &SchemaRef| -> BTreeSet<(String, String)> {
-        schema.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect()
-    };
-    let (ones, others) = (described(before.schema()), described(after.schema()));
-    if ones == others {
-        return Ok(());
-    }
-    let only = |some: &BTreeSet<(String, String)>, others: &BTreeSet<(String, String)>| {
-        let names: Vec<&str> = some.difference(others).map(|(name, _)| name.as_str()).collect();
-        if names.is_empty() { "none".to_owned() } else { format!("`{}`", names.join("`, `")) }
-    };
-    Err(other_columns(before, after, &only(&ones, &others), &only(&others, &ones)))
-}
-
-fn other_columns(before: &PublishedReader, after: &PublishedReader, only_before: &str, only_after: &str) -> Error {
-    let (before, after) = (before.name(), after.name());
-    let what = format!(
-        "`{before}` and `{after}` have different columns: {only_before} only in the first, {only_after} only in the second"
-    );
-    Error::new(ErrorKind::Data, what).with_hint(
-        "build both from the same definition: `bellwether build NAME --as-of INSTANT` rebuilds the earlier state with its \
-         columns",
-    )
 }
 
 fn failure(error: ArrowError) -> Error {

@@ -40,6 +40,7 @@ use serde::Serialize;
 
 use super::canaries::{Canaries, is_planted};
 use super::cut::{DatasetPart, DayBoundary, filter, made_at, midnight, written_dates};
+use super::subject::{day, instant_of};
 use crate::archive::{Archive, Scope, SealedRun, View, copy};
 use crate::columns::Rows;
 use crate::dataset::{self, DatasetInput, SeriesNames, join_failed};
@@ -51,7 +52,7 @@ use crate::interface::Ticker;
 use crate::plan::{Availability, Column, DatasetPlan, DayCount, Feature, TickerSource, Vintage};
 use crate::sessions::number;
 use crate::tables::dates::Date;
-use crate::tables::{SeriesKey, Slab};
+use crate::tables::{SeriesKey, Slab, TypedRows};
 use crate::time::to_record;
 
 /// Days and instants to try.
@@ -106,10 +107,12 @@ pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch
     // In the order of the key, so that nothing has to be sorted.
     let plan = &DatasetPlan { sort: plan.rows.key().to_vec(), ..plan.clone() };
     let complete = &DatasetPlan { are_lists_complete: true, ..plan.clone() };
-    let read = |slab| slab;
-    let walk = Experiment { scope, plan, scratch, read };
-    let outcome = Experiment { plan: complete, ..walk }.leak(archive).and_then(|mut leak| {
-        Experiment { plan: &plan.as_published(), ..walk }.forward(archive, &mut leak)?;
+    let published = &plan.as_published();
+    let walk = Experiment { scope, plan: published, scratch, view: &all_of(archive), read: |slab| slab };
+    let outcome = Experiment { plan: complete, ..walk }.leak().and_then(|mut leak| {
+        if plan.vintage == Vintage::First {
+            walk.forward(&mut leak)?;
+        }
         Ok(leak)
     });
     if let Err(error) = remove::folder(scratch) {
@@ -118,63 +121,57 @@ pub(crate) fn leak(archive: &Archive, scope: &Scope, plan: &DatasetPlan, scratch
     outcome
 }
 
+/// All that an archive knows.
+fn all_of(archive: &Archive) -> View {
+    View::of(archive.clone(), archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default())
+}
+
 #[derive(Clone, Copy)]
 struct Experiment<'a> {
     scope: &'a Scope,
     plan: &'a DatasetPlan,
     scratch: &'a Path,
+    /// All of the archive.
+    view: &'a View,
     /// How the dataset reads a slab: unchanged, except in tests of the trials.
     read: fn(Slab) -> Slab,
 }
 
-/// Where canaries are planted, and what to compare with.
-#[derive(Clone, Copy)]
-struct Planting<'a> {
-    archive: &'a Archive,
-    view: &'a View,
-    /// The digest of all rows of the view.
-    whole: RowsDigest,
-    /// A copy in which everything is listed again, without canaries, and the digest of its rows.
-    control: &'a View,
-    of_control: RowsDigest,
-}
+/// All of a dataset.
+const WHOLE: DatasetPart = DatasetPart { made_before: None, made_by: None, news_before: None, dated_before: None };
 
 impl Experiment<'_> {
-    fn leak(&self, archive: &Archive) -> Result<Leak> {
-        let now = archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default();
-        let view = View::of(archive.clone(), now);
-        let (all_days, whole) = self.days(&view)?;
-        let mut leak = Leak::default();
-        for day in cuts(&all_days) {
-            let part =
-                DatasetPart { made_before: Some(DayBoundary::new(day, self.plan.dates)), ..DatasetPart::default() };
+    fn leak(&self) -> Result<Leak> {
+        let (archive, mut leak) = (self.view.archive(), Leak::default());
+        let mut all_days: BTreeSet<NaiveDate> = BTreeSet::new();
+        let slabs = || self.slabs_of_part(self.view, WHOLE);
+        let whole =
+            self.digest(self.view, None, slabs, |rows| all_days.extend(dates(rows).map(|(date, _)| day(date))))?;
+        let days = cuts(&Vec::from_iter(all_days), CUTS);
+        for day in &days {
+            let part = DatasetPart { made_before: Some(DayBoundary::new(*day, self.plan.dates)), ..WHOLE };
             let cut = DatasetPart { news_before: part.made_before, ..part };
-            let (whole, cut) = (self.rows(&view, part)?, self.rows(&view, cut)?);
-            leak.add(format!("dates: signals before {day}, without news of {day} or later"), whole, cut);
+            let what = format!("dates: signals before {day}, without news of {day} or later");
+            leak.add(what, self.rows(self.view, part)?, self.rows(self.view, cut)?);
         }
         for instant in instants(archive) {
             let what = format!("instants: as of {instant}, without the runs after it");
-            let Some(copy) = self.copy(archive, "archive", |run| run.seal().sealed_at <= instant)? else {
+            let Some(copy) = self.copy("archive", |run| run.seal().sealed_at <= instant)? else {
                 leak.skip(what, "these runs share a pack with later ones");
                 continue;
             };
-            let (whole, cut) = (View::of(archive.clone(), instant), View::of(copy, instant));
-            let (whole, cut) = (self.rows(&whole, DatasetPart::default())?, self.rows(&cut, DatasetPart::default())?);
-            leak.add(what, whole, cut);
+            let [whole, cut] = [archive.clone(), copy].map(|archive| self.rows(&View::of(archive, instant), WHOLE));
+            leak.add(what, whole?, cut?);
         }
         if !self.plan.features.is_empty() {
-            self.plant_all(archive, (&view, whole), &all_days, &mut leak)?;
+            self.plant_all(whole, &days, &mut leak)?;
         }
         Ok(leak)
     }
 
     /// Compares rows as published with the same rows today.
-    fn forward(&self, archive: &Archive, leak: &mut Leak) -> Result<()> {
-        if self.plan.vintage != Vintage::First {
-            return Ok(());
-        }
-        let now =
-            View::of(archive.clone(), archive.runs().iter().map(|run| run.seal().sealed_at).max().unwrap_or_default());
+    fn forward(&self, leak: &mut Leak) -> Result<()> {
+        let (archive, now) = (self.view.archive(), self.view);
         let today = now.members(self.scope)?;
         let past = now.past(self.scope, self.plan)?;
         for instant in instants(archive) {
@@ -182,207 +179,157 @@ impl Experiment<'_> {
             // A series may have been asked for otherwise by then.
             let series: HashSet<SeriesKey> = then.members(self.scope)?.intersection(&today).cloned().collect();
             let seen_by = |slab: Slab| -> Result<Slab, ArrowError> {
-                let first = slab.signals.column_by_name("first_observed_at").expect("signals were observed");
-                let first = first.as_primitive::<TimestampMicrosecondType>().values().clone();
+                let first = TypedRows(&slab.signals).instants("first_observed_at").values().clone();
                 let is_seen = |first: &i64| past.seal_time(*first) <= instant.timestamp_micros();
                 Ok(Slab { signals: filter(&slab.signals, first.iter().map(is_seen))?, ..slab })
             };
             let slabs_of = |view: &View| view.slabs_of(series.clone(), self.scope, self.plan.vintage);
             let published = self.digest(&then, None, || slabs_of(&then), |_| {})?;
-            let seen = || Ok(slabs_of(&now)?.map(|slab| seen_by(slab?).map_err(join_failed)));
-            let rebuilt = self.digest(&now, None, seen, |_| {})?;
+            let seen = || Ok(slabs_of(now)?.map(|slab| seen_by(slab?).map_err(join_failed)));
+            let rebuilt = self.digest(now, None, seen, |_| {})?;
             leak.add(format!("walk forward: as published at {instant}, and the same rows today"), published, rebuilt);
         }
         Ok(())
     }
 
-    /// Runs the trials with canaries.
-    fn plant_all(
-        &self,
-        archive: &Archive,
-        (view, whole): (&View, RowsDigest),
-        all_days: &[NaiveDate],
-        leak: &mut Leak,
-    ) -> Result<()> {
+    /// Runs the trials with canaries: for signals of some days, beside the digest of all rows, and at instants of signals.
+    fn plant_all(&self, whole: RowsDigest, days: &[NaiveDate], leak: &mut Leak) -> Result<()> {
         if let TickerSource::Listed(listed) = &self.scope.news
-            && !view.members(self.scope)?.iter().any(|series| listed.contains(&series.ticker))
+            && !self.view.members(self.scope)?.iter().any(|series| listed.contains(&series.ticker))
         {
             leak.skip("canaries".to_owned(), "the news of none of the tickers is asked for");
             return Ok(());
         }
-        let (control, _) = self.plant(archive, view, Vec::new(), "control")?;
-        let of_control = self.rows(&control, DatasetPart::default())?;
-        let planting = Planting { archive, view, whole, control: &control, of_control };
-        for day in cuts(all_days) {
-            match self.last_served_day(day) {
-                Some(planted) => self.plant_day(planting, planted, day, leak)?,
-                None => leak
-                    .skip(format!("canaries: for signals of {day}"), "no earlier signals to count trading days from"),
+        // A copy in which everything is listed again, without canaries.
+        let (control, _) = self.plant(Vec::new(), "control")?;
+        let of_control = self.rows(&control, WHOLE)?;
+        for day in days {
+            // The last day whose news a signal of the day may use.
+            let planted = match self.plan.lag {
+                DayCount::Calendar(lag) => day.checked_sub_days(Days::new(lag.count() as u64)),
+                DayCount::Trading(lag) => {
+                    let before = self.plan.sessions.nth_before(number(*day), lag.count() as usize);
+                    before.and_then(NaiveDate::from_epoch_days)
+                }
+            };
+            let Some(planted) = planted else {
+                let what = format!("canaries: for signals of {day}");
+                leak.skip(what, "no earlier signals to count trading days from");
+                continue;
+            };
+            let date = Date { micros: midnight(planted), offset_minutes: None };
+            let (after, count) = self.plant(vec![date; 2], "archive")?;
+            let what = format!("canaries: articles of {count} tickers dated {planted}");
+            let before = self.rows(&View::of(after.archive().clone(), self.view.as_of()), WHOLE)?;
+            leak.add(format!("{what}, as of an instant before they were observed"), whole, before);
+            let (past, shown) = self.past(*day, planted);
+            leak.add(format!("{what}, {shown}"), self.rows(&control, past)?, self.rows(&after, past)?);
+            let all = self.rows(&after, WHOLE)?;
+            let what = format!("{what} show up in later rows");
+            if self.plan.availability == Availability::Observed {
+                leak.skip(what, "features use only news observed by a signal's date, and canaries are observed now");
+            } else if all != of_control {
+                leak.trials.push(Trial { what, outcome: TrialOutcome::Sound, reason: None, rows: all.0 });
+            } else {
+                leak.skip(what, "no later row has a feature computed from them");
             }
         }
-        let made = self.instants_of_signals(view)?;
+        let made = self.instants_of_signals()?;
         if made.is_empty() {
-            leak.skip(
-                "canaries: articles at an instant".to_owned(),
-                "no signal has a UTC offset or `made_at`, so no instant is known",
-            );
+            let why = "no signal has a UTC offset or `made_at`, so no instant is known";
+            leak.skip("canaries: articles at an instant".to_owned(), why);
         }
-        for instant in made {
-            self.plant_instant(planting, instant, leak)?;
+        for made in made {
+            let delay = TimeDelta::from_std(self.plan.news_delay).unwrap_or_default();
+            let later = instant_of(made) + AFTER - delay;
+            let micros = later.timestamp_micros();
+            let dates = OFFSETS.map(|offset| Date { micros, offset_minutes: Some(offset) });
+            let (after, count) = self.plant(dates.to_vec(), "archive")?;
+            let part = DatasetPart { made_by: Some((made, self.plan.made_at)), ..WHOLE };
+            let what = format!("canaries: articles of {count} tickers at {}, signals before", to_record(later));
+            leak.add(what, self.rows(&control, part)?, self.rows(&after, part)?);
         }
         Ok(())
     }
 
-    /// The days of the dataset's rows, and their digest.
-    fn days(&self, view: &View) -> Result<(Vec<NaiveDate>, RowsDigest)> {
-        let mut days: BTreeSet<NaiveDate> = BTreeSet::new();
-        let slabs = || self.of_part(view, DatasetPart::default());
-        let digest = self.digest(view, None, slabs, |rows| {
-            let micros = dates(rows).map(|(micros, _)| micros);
-            days.extend(micros.filter_map(|micros| Some(DateTime::from_timestamp_micros(micros)?.date_naive())));
-        })?;
-        Ok((days.into_iter().collect(), digest))
-    }
-
-    /// The last day whose news a signal of a day may use.
-    fn last_served_day(&self, day: NaiveDate) -> Option<NaiveDate> {
-        match self.plan.lag {
-            DayCount::Calendar(lag) => day.checked_sub_days(Days::new(lag.count() as u64)),
-            DayCount::Trading(lag) => {
-                let before = self.plan.sessions.nth_before(number(day), lag.count() as usize);
-                before.and_then(NaiveDate::from_epoch_days)
-            }
-        }
-    }
-
     /// Instants of some signals: those with the smallest and the largest offset, or without one.
-    fn instants_of_signals(&self, view: &View) -> Result<Vec<i64>> {
+    fn instants_of_signals(&self) -> Result<BTreeSet<i64>> {
         let mut by_offset: BTreeMap<Option<i16>, BTreeSet<i64>> = BTreeMap::new();
-        for slab in self.slabs(view, self.scope)? {
+        for slab in self.slabs(self.view, self.scope)? {
             for date in written_dates(&slab?.signals) {
                 if let Some(made) = made_at(date, self.plan.made_at) {
                     by_offset.entry(date.offset_minutes).or_default().insert(made);
                 }
             }
         }
-        let ends: BTreeMap<_, _> =
-            [by_offset.first_key_value(), by_offset.last_key_value()].into_iter().flatten().collect();
+        let ends = Vec::from_iter(by_offset.pop_first().into_iter().chain(by_offset.pop_last()));
         let of_each = CUTS / ends.len().max(1);
-        let some = |instants: &BTreeSet<i64>| {
-            let all: Vec<i64> = instants.iter().copied().collect();
-            (1..=of_each).filter_map(|cut| all.get(all.len() * cut / (of_each + 1)).copied()).collect::<Vec<_>>()
-        };
-        let chosen: BTreeSet<i64> = ends.values().flat_map(|instants| some(instants)).collect();
-        Ok(chosen.into_iter().collect())
+        Ok(ends.into_iter().flat_map(|(_, instants)| cuts(&Vec::from_iter(instants), of_each)).collect())
     }
 
     /// The rows that news of the day `planted`, the last that signals of `day` may use, must not change; in words, too.
     fn past(&self, day: NaiveDate, planted: NaiveDate) -> (DatasetPart, String) {
-        let before = |end: NaiveDate| {
-            (DatasetPart { dated_before: Some(end), ..DatasetPart::default() }, format!("rows before {end}"))
-        };
         let next = planted.succ_opt().unwrap_or(planted);
-        match self.plan.lag {
+        let end = match self.plan.lag {
             // Signals of the day itself may see them, except those made before the day was over.
             DayCount::Calendar(_) if self.plan.is_same_day() => {
-                let (begins, over) =
-                    (DayBoundary::new(planted, self.plan.dates), DayBoundary::new(next, self.plan.dates));
-                let part = DatasetPart { made_before: Some(begins.until(over)), ..DatasetPart::default() };
-                (part, format!("signals made before {planted} was over"))
+                let [begins, over] = [planted, next].map(|day| DayBoundary::new(day, self.plan.dates));
+                let part = DatasetPart { made_before: Some(begins.until(over)), ..WHOLE };
+                return (part, format!("signals made before {planted} was over"));
             }
-            DayCount::Calendar(_) => before(day),
-            DayCount::Trading(_) => before(next),
-        }
+            DayCount::Calendar(_) => day,
+            DayCount::Trading(_) => next,
+        };
+        (DatasetPart { dated_before: Some(end), ..WHOLE }, format!("rows before {end}"))
     }
 
-    /// Plants articles dated `planted`, the last day that signals of `day` may use.
-    fn plant_day(&self, planting: Planting<'_>, planted: NaiveDate, day: NaiveDate, leak: &mut Leak) -> Result<()> {
-        let Planting { archive, view, whole, control, of_control } = planting;
-        let date = Date { micros: midnight(planted), offset_minutes: None };
-        let (after, count) = self.plant(archive, view, vec![date; 2], "archive")?;
-        let what = format!("canaries: articles of {count} tickers dated {planted}");
-        let before = self.rows(&View::of(after.archive().clone(), view.as_of()), DatasetPart::default())?;
-        leak.add(format!("{what}, as of an instant before they were observed"), whole, before);
-        let (past, shown) = self.past(day, planted);
-        leak.add(format!("{what}, {shown}"), self.rows(control, past)?, self.rows(&after, past)?);
-        let all = self.rows(&after, DatasetPart::default())?;
-        let what = format!("{what} show up in later rows");
-        if self.plan.availability == Availability::Observed {
-            leak.skip(what, "features use only news observed by a signal's date, and canaries are observed now");
-        } else if all != of_control {
-            leak.trials.push(Trial { what, outcome: TrialOutcome::Sound, reason: None, rows: all.0 });
-        } else {
-            leak.skip(what, "no later row has a feature computed from them");
-        }
-        Ok(())
-    }
-
-    /// Plants articles and records that are known one second after a signal.
-    fn plant_instant(&self, planting: Planting<'_>, made: i64, leak: &mut Leak) -> Result<()> {
-        let Planting { archive, view, control, .. } = planting;
-        let delay = TimeDelta::from_std(self.plan.news_delay).unwrap_or_default();
-        let later = DateTime::from_timestamp_micros(made).unwrap_or_default() + AFTER - delay;
-        let micros = later.timestamp_micros();
-        let dates = OFFSETS.map(|offset| Date { micros, offset_minutes: Some(offset) });
-        let (after, count) = self.plant(archive, view, dates.to_vec(), "archive")?;
-        let part = DatasetPart { made_by: Some((made, self.plan.made_at)), ..DatasetPart::default() };
-        let (past, reached) = (self.rows(control, part)?, self.rows(&after, part)?);
-        let what = format!("canaries: articles of {count} tickers at {}, signals before", to_record(later));
-        leak.add(what, past, reached);
-        Ok(())
-    }
-
-    /// Copies an archive with canaries; returns a view as of their observation, and the number of tickers with
-    /// canaries.
-    fn plant(&self, archive: &Archive, view: &View, dates: Vec<Date>, folder: &str) -> Result<(View, usize)> {
-        let copy = self.copy(archive, folder, |_| true)?;
+    /// Copies the archive with canaries; returns a view as of their observation, and the number of tickers with canaries.
+    fn plant(&self, dates: Vec<Date>, folder: &str) -> Result<(View, usize)> {
+        let copy = self.copy(folder, |_| true)?;
         let copy = copy.ok_or_else(|| join_failed("runs were pruned since the archive was opened"))?;
-        let observed_at = view.as_of() + TimeDelta::seconds(1);
-        let tickers: BTreeSet<Ticker> = view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
-        let count = tickers.len();
+        let observed_at = self.view.as_of() + TimeDelta::seconds(1);
+        let tickers: BTreeSet<Ticker> =
+            self.view.members(self.scope)?.into_iter().map(|series| series.ticker).collect();
         let field = |feature: &Feature| match feature {
             Feature::Historical(field) => Some(field.to_string()),
             _ => None,
         };
         let fields: Vec<String> = self.plan.features.iter().filter_map(field).collect();
-        let is_control = dates.is_empty();
-        Canaries { tickers, dates, fields, observed_at }.seal(copy.path(), view)?;
+        let (count, mut shows_canaries) = (tickers.len(), dates.is_empty());
+        Canaries { tickers, dates, fields, observed_at }.seal(copy.path(), self.view)?;
         let planted = View::of(Archive::open(copy.path())?, observed_at);
-        if !is_control && !self.shows_canaries(&planted)? {
+        let everything = self.scope.without_filter();
+        for slab in self.slabs(&planted, &everything)? {
+            shows_canaries = shows_canaries || is_planted(&slab?)?;
+            if shows_canaries {
+                break;
+            }
+        }
+        if !shows_canaries {
             return Err(join_failed("the copy of the archive does not show the planted news"));
         }
         Ok((planted, count))
     }
 
-    fn shows_canaries(&self, view: &View) -> Result<bool> {
-        for slab in self.slabs(view, &self.scope.without_filter())? {
-            if is_planted(&slab?)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Copies an archive with some of its runs; `None` if a pack also holds others.
-    fn copy(&self, archive: &Archive, folder: &str, is_wanted: impl Fn(&SealedRun) -> bool) -> Result<Option<Archive>> {
+    /// Copies the archive with some of its runs; `None` if a pack also holds others.
+    fn copy(&self, folder: &str, is_wanted: impl Fn(&SealedRun) -> bool) -> Result<Option<Archive>> {
         let folder = self.scratch.join(folder);
         remove::folder(&folder).map_err(FileError::write(&folder))?;
-        copy(archive, &folder, is_wanted)
+        copy(self.view.archive(), &folder, is_wanted)
     }
 
     fn slabs(&self, view: &View, scope: &Scope) -> Result<impl Iterator<Item = Result<Slab>>> {
         let read = self.read;
-        let slabs = view.slabs(scope, self.plan.vintage)?;
-        Ok(slabs.map(move |slab| slab.map(read)))
+        Ok(view.slabs(scope, self.plan.vintage)?.map(move |slab| slab.map(read)))
     }
 
-    fn of_part(&self, view: &View, part: DatasetPart) -> Result<impl Iterator<Item = Result<Slab>>> {
+    fn slabs_of_part(&self, view: &View, part: DatasetPart) -> Result<impl Iterator<Item = Result<Slab>>> {
         Ok(self.slabs(view, self.scope)?.map(move |slab| part.cut(slab?).map_err(join_failed)))
     }
 
     /// Number and digest of a part's rows.
     fn rows(&self, view: &View, part: DatasetPart) -> Result<RowsDigest> {
-        self.digest(view, part.dated_before, || self.of_part(view, part), |_| {})
+        self.digest(view, part.dated_before, || self.slabs_of_part(view, part), |_| {})
     }
 
     /// Number and digest of the rows that are built of some slabs, of those dated before a day. All are looked at.
@@ -452,10 +399,9 @@ fn dates(rows: &Rows) -> impl Iterator<Item = (i64, usize)> {
     column.runs().map(|(index, count)| (dates.value(index), count))
 }
 
-/// Days that divide all days evenly.
-fn cuts(days: &[NaiveDate]) -> Vec<NaiveDate> {
-    let place = |cut: usize| days.get(days.len() * cut / (CUTS + 1)).copied();
-    let mut cuts: Vec<NaiveDate> = (1..=CUTS).filter_map(place).collect();
+/// Some of all, which divide them evenly.
+fn cuts<T: Copy + PartialEq>(all: &[T], count: usize) -> Vec<T> {
+    let mut cuts: Vec<T> = (1..=count).filter_map(|cut| all.get(all.len() * cut / (count + 1)).copied()).collect();
     cuts.dedup();
     cuts
 }

@@ -18,7 +18,6 @@ mod canaries;
 mod cut;
 pub mod diff;
 mod leak;
-mod observed;
 pub mod quality;
 pub mod revisions;
 mod rows;
@@ -31,6 +30,7 @@ pub use leak::{Leak, Trial, TrialOutcome};
 pub use rows::AuditColumn;
 
 pub(crate) use leak::leak;
+use rows::columns_of;
 pub(crate) use subject::Subject;
 
 /// The rows that an audit writes with `--output`.
@@ -52,10 +52,10 @@ pub fn audit_rows() -> [AuditRows; 5] {
         "For each pair or feature and state, a row for each date, one for all dates, and one for each group of `by`.";
     let values = "A row for each value that was not the latest known by the time of decision.";
     [
-        AuditRows { audit: "revisions", each: changes, columns: revisions::columns() },
-        AuditRows { audit: "sources", each: disagreements, columns: sources::columns() },
-        AuditRows { audit: "quality", each: "A row for each finding.", columns: quality::columns() },
-        AuditRows { audit: "skill", each: measures, columns: skill::columns() },
-        AuditRows { audit: "table", each: values, columns: table::columns() },
+        AuditRows { audit: "revisions", each: changes, columns: columns_of(revisions::entries()) },
+        AuditRows { audit: "sources", each: disagreements, columns: columns_of(sources::entries()) },
+        AuditRows { audit: "quality", each: "A row for each finding.", columns: columns_of(quality::entries()) },
+        AuditRows { audit: "skill", each: measures, columns: columns_of(skill::entries()) },
+        AuditRows { audit: "table", each: values, columns: columns_of(table::entries()) },
     ]
 }

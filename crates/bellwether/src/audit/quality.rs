@@ -32,11 +32,11 @@ use serde::Serialize;
 pub use renames::Rename;
 
 use super::answers::{Answers, CutOff, RejectReason};
-use super::observed::ObservedColumns;
+use super::cut::midnight;
 use super::rows::RowValue::{Real, Text, Whole};
-use super::rows::{AuditColumn, RowWriter, always, optional, schema_of};
-use super::subject::Subject;
-use crate::archive::{Histories, History, Scope, View};
+use super::rows::{Entry, RowWriter, always, optional, schema_of};
+use super::subject::{ObservedColumns, Subject};
+use crate::archive::{Histories, History};
 use crate::dataset::{self, DatasetInput, SeriesNames};
 use crate::error::Result;
 use crate::facts::{SplitDays, TimesOfDay};
@@ -129,17 +129,29 @@ impl TickerQuality {
     }
 }
 
-/// Audits a subject and delivers a row for each finding in the columns of [`schema`]. The answers to its requests, and
-/// what [`of_rows`] found in a definition's dataset, are included.
+/// Audits a subject and delivers a row for each finding in the columns of [`schema`]. The answers to its requests are
+/// included, and what the rows of the dataset of a plan show. `scratch` is a temporary folder, removed afterwards.
 pub(crate) fn quality(
     subject: &Subject,
     answers: Answers,
-    rows: RowFindings,
+    plan: Option<&DatasetPlan>,
+    scratch: PathBuf,
     deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Quality> {
+    let mut found = Quality {
+        cut_off: answers.cut_off,
+        rejected: answers.rejects.records,
+        reasons: answers.rejects.reasons,
+        unknown_fields: answers.unknown.fields,
+        unlisted: answers.rejects.unlisted,
+        ..Quality::default()
+    };
+    if let Some(plan) = plan.filter(|plan| plan.rows != RowKind::Article) {
+        found.look_at_rows(subject, plan, scratch)?;
+    }
     let (calendar, last_weeks) = &days_and_ends(subject)?;
-    let (mut found, mut candidates) = (Quality::default(), Candidates::default());
-    let mut writer = RowWriter::new(schema(), deliver);
+    let mut candidates = Candidates::default();
+    let mut rows = RowWriter::new(entries(), deliver);
     let mut take = |piece: Piece| {
         found.series += piece.series;
         for (ticker, counted) in piece.tickers {
@@ -147,18 +159,18 @@ pub(crate) fn quality(
             found.tickers.entry(ticker).or_default().add(counted);
         }
         candidates.extend(piece.candidates);
-        piece.findings.iter().try_for_each(|finding| finding.write(&mut writer))
+        piece.findings.iter().try_for_each(|finding| rows.push(finding))
     };
     for table in [Table::Signals, Table::Articles] {
         let look = |histories: &Histories, observed: &ObservedColumns<'_>| {
             let mut piece = Piece::default();
-            for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
+            for history in subject.series(histories) {
                 if table == Table::Articles {
                     piece.articles(subject, history, observed);
-                    continue;
+                } else {
+                    piece.signals(subject, history, observed, calendar);
+                    renames::look(last_weeks, subject, history, observed, &mut piece.candidates);
                 }
-                piece.signals(subject, history, observed, calendar);
-                renames::look(last_weeks, subject, history, observed, &mut piece.candidates);
             }
             Ok(piece)
         };
@@ -166,21 +178,17 @@ pub(crate) fn quality(
     }
     found.tickers.retain(|_, of| of.missing + of.stale + of.duplicates + of.unusual > 0);
     found.renames = renames::compare(&candidates, subject)?;
-    (found.windows, found.split_days) = (rows.windows, rows.split_days);
-    (found.rejected, found.unlisted) = (answers.rejects.records, answers.rejects.unlisted);
-    (found.reasons, found.unknown_fields) = (answers.rejects.reasons, answers.unknown.fields);
-    found.cut_off = answers.cut_off;
-    found.whole_findings().iter().try_for_each(|finding| finding.write(&mut writer))?;
-    writer.flush()?;
+    found.whole_findings().iter().try_for_each(|finding| rows.push(finding))?;
+    rows.flush()?;
     Ok(found)
 }
 
 /// The days on which signals are due, and the tickers that have ended.
 fn days_and_ends(subject: &Subject) -> Result<(TradingDays, LastWeeks)> {
     let (mut presence, mut ends) = (Presence::default(), Ends::default());
-    let of_piece = |histories: &Histories, observed: &ObservedColumns<'_>| {
+    let work = |histories: &Histories, observed: &ObservedColumns<'_>| {
         let (mut days, mut ends) = (Vec::new(), Ends::default());
-        for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
+        for history in subject.series(histories) {
             days.push(SeriesDays::new(subject, history, observed));
             renames::add_end(&mut ends, subject, history, observed);
         }
@@ -191,12 +199,11 @@ fn days_and_ends(subject: &Subject) -> Result<(TradingDays, LastWeeks)> {
         ends.extend(piece.1);
         Ok(())
     };
-    subject.each_piece(|view| view.observations(Table::Signals), of_piece, add)?;
-    let (first, last) = (presence.counts.keys().next().copied(), presence.last);
+    subject.each_piece(|view| view.observations(Table::Signals), work, add)?;
+    let first = presence.counts.keys().next().copied();
     let mut calendar = presence.calendar();
-    if let (Some(first), Some(last)) = (first, last)
+    if let (Some(first), Some(last), Some(sessions)) = (first, calendar.last, &subject.sessions)
         && let (Ok(first), Ok(last)) = (i32::try_from(first), i32::try_from(last))
-        && let Some(sessions) = &subject.sessions
     {
         calendar.trading = sessions.between(first, last).iter().copied().map(Day::from).collect();
     }
@@ -226,27 +233,31 @@ impl Piece {
             return;
         }
         let mut counted = TickerQuality::default();
+        let of_series = Finding { key: Some(history.key.clone()), ..Finding::default() };
         for row in observed.known_rows(history) {
             let Some(date) = observed.written_date(row).filter(|_| subject.has_date(observed, row)) else { continue };
             counted.signals += 1;
             let value = observed.value(row).number.filter(|value| !(0.0..=1.0).contains(value));
             if value.is_some() {
                 counted.unusual += 1;
-                let source = observed.source(row).map(Endpoint::as_str);
-                let (kind, key, date) = ("unusual", Some(history.key.clone()), Some(date));
-                self.findings.push(Finding { kind, key, source, date, value, ..Finding::default() });
+                let (source, date) = (observed.source(row).map(Endpoint::as_str), Some(date));
+                self.findings.push(Finding { kind: "unusual", source, date, value, ..of_series.clone() });
             }
         }
+        let over = |kind, range: DayRange| {
+            let [date, until] = [range.first, range.last].map(|day| Some(day * MICROS_PER_DAY));
+            Finding { kind, date, until, count: Some(range.days), ..of_series.clone() }
+        };
         let DueDays { due, gaps, behind } = calendar.due(&series);
         counted.due_days = due;
         for gap in gaps {
             counted.gaps += 1;
             counted.missing += gap.days;
-            self.findings.push(Finding::over("gap", &history.key, gap));
+            self.findings.push(over("gap", gap));
         }
         if let Some(behind) = behind {
             (counted.stale, counted.behind) = (1, behind.days);
-            self.findings.push(Finding::over("stale", &history.key, behind));
+            self.findings.push(over("stale", behind));
         }
         self.series += 1;
         self.tickers.entry(history.key.ticker.clone()).or_default().add(counted);
@@ -261,21 +272,16 @@ impl Piece {
         for same in known.chunk_by(|&one, &other| article(one) == article(other)) {
             let (date, [title, _]) = article(same[0]);
             counted.articles += same.len() as u64;
-            let finding = |kind| Finding {
-                kind,
-                key: Some(history.key.clone()),
-                date: Some(date),
-                what: Some(title.to_owned()),
-                ..Finding::default()
-            };
+            let (key, date, what) = (Some(history.key.clone()), Some(date), Some(title.to_owned()));
+            let finding = Finding { key, date, what, ..Finding::default() };
             if same.len() > 1 {
                 counted.duplicates += same.len() as u64 - 1;
-                self.findings.push(Finding { count: Some(same.len() as u64), ..finding("duplicate") });
+                self.findings.push(Finding { kind: "duplicate", count: Some(same.len() as u64), ..finding.clone() });
             }
             for score in same.iter().filter_map(|&row| observed.value(row).number) {
                 if !(-1.0..=1.0).contains(&score) {
                     counted.unusual += 1;
-                    self.findings.push(Finding { value: Some(score), ..finding("unusual") });
+                    self.findings.push(Finding { kind: "unusual", value: Some(score), ..finding.clone() });
                 }
             }
         }
@@ -284,7 +290,48 @@ impl Piece {
 }
 
 impl Quality {
-    /// Findings that are of no series, but for renames.
+    /// Counts signals with news in each window of a dataset, and looks at their dates: builds the dataset with only its
+    /// counts.
+    fn look_at_rows(&mut self, subject: &Subject, plan: &DatasetPlan, scratch: PathBuf) -> Result<()> {
+        let Some(scope) = subject.scope() else { return Ok(()) };
+        let (lengths, plan, view) = (plan.windows(), plan.of_counts(), &subject.view);
+        let window = |window: String| Window { window, signals: 0, with_news: 0, unknown: 0 };
+        self.windows = lengths.iter().map(|days| window(days.to_string())).collect();
+        let (mut tickers, mut times) = (HashMap::new(), TimesOfDay::default());
+        let input = DatasetInput {
+            slabs: || view.slabs(scope, plan.vintage),
+            names: SeriesNames::default(),
+            past: plan.needs_past().then(|| view.past(scope, &plan)).transpose()?,
+            prices: None,
+            stop: view.archive().stop(),
+        };
+        dataset::build(input, &plan, scratch, |rows| {
+            let column = |name: &str| rows.column(name).expect("the plan has the columns of signals and counts");
+            let (names, dates) = (column("ticker"), column("date"));
+            let (all, moments) =
+                (names.values().as_string::<i32>(), dates.values().as_primitive::<TimestampMicrosecondType>());
+            for (start, _) in (names.boundaries() | dates.boundaries()).runs() {
+                let (name, count) = (all.value(names.index(start)), tickers.len());
+                let ticker = match tickers.get(name) {
+                    Some(ticker) => *ticker,
+                    None => *tickers.entry(name.to_owned()).or_insert(count),
+                };
+                times.add(ticker, moments.value(dates.index(start)));
+            }
+            for (window, days) in self.windows.iter_mut().zip(&lengths) {
+                let column = column(&Feature::count(*days).to_string());
+                let counts = column.values().as_primitive::<Int32Type>();
+                window.signals += column.len() as u64;
+                window.unknown += column.rows_where(|index| counts.is_null(index)) as u64;
+                window.with_news += column.rows_where(|index| counts.is_valid(index) && counts.value(index) > 0) as u64;
+            }
+            Ok(())
+        })?;
+        self.split_days = times.split();
+        Ok(())
+    }
+
+    /// Findings that are of no series, and renames.
     fn whole_findings(&self) -> Vec<Finding> {
         let none = Finding::default();
         let mut findings = Vec::new();
@@ -300,7 +347,19 @@ impl Quality {
             let (count, what) = (Some(*tickers), Some(format!("dated at {other}")));
             findings.push(Finding { kind: "split_days", count, what, ..none.clone() });
         }
-        findings.extend(self.renames.iter().map(Rename::finding));
+        for rename in &self.renames {
+            let (table, ticker) = (Some(Table::Signals), rename.ticker.clone());
+            findings.push(Finding {
+                kind: "rename",
+                key: Some(SeriesKey { table, ticker, period: Some(rename.period), regime: Some(rename.regime) }),
+                date: Some(midnight(rename.begins)),
+                until: Some(midnight(rename.ends)),
+                count: Some(rename.overlap),
+                value: Some(rename.equal as f64 / rename.overlap as f64),
+                what: Some(rename.successor.to_string()),
+                ..none.clone()
+            });
+        }
         if let Some(CutOff { articles, tickers, .. }) = self.cut_off {
             let (count, what) = (Some(tickers), Some(format!("lists of {articles} articles")));
             findings.push(Finding { kind: "cut_off", count, what, ..none.clone() });
@@ -313,35 +372,9 @@ impl Quality {
     }
 }
 
-/// The columns of findings: kind, series, span, count, value and detail.
-pub fn schema() -> SchemaRef {
-    schema_of(columns())
-}
-
-pub(super) fn columns() -> Vec<AuditColumn> {
-    use DataType::{Float64, Int64, Utf8};
-    let kinds = "`gap`, `stale`, `duplicate`, `unusual`, `reject`, `drift` (an unknown field), `window`, `cut_off`, \
-                 `split_days` or `rename`";
-    let count = "how many: days, signals, articles, records, fields, tickers or shared dates, by `finding`";
-    let value = "the unusual confidence or score; of `window`, the share of signals with news among those of which it is \
-                 known; of `rename`, the share of the shared dates with the same signal";
-    vec![
-        always("finding", Utf8, kinds),
-        optional("source", Utf8, "the operation"),
-        optional("ticker", Utf8, ""),
-        optional("period", Utf8, ""),
-        optional("regime", Utf8, ""),
-        optional("date", date(), "the date, or the first of several"),
-        optional("until", date(), "the last date"),
-        optional("count", Int64, count),
-        optional("value", Float64, value),
-        optional("what", Utf8, "the reason, field, headline, window, length or successor"),
-    ]
-}
-
 /// A finding, by the columns of its row.
 #[derive(Clone, Debug, Default)]
-struct Finding {
+pub(super) struct Finding {
     kind: &'static str,
     key: Option<SeriesKey>,
     source: Option<&'static str>,
@@ -352,81 +385,31 @@ struct Finding {
     what: Option<String>,
 }
 
-impl Finding {
-    /// Some days of a series.
-    fn over(kind: &'static str, key: &SeriesKey, range: DayRange) -> Self {
-        let [date, until] = [range.first, range.last].map(|day| Some(day * MICROS_PER_DAY));
-        Self { kind, key: Some(key.clone()), date, until, count: Some(range.days), ..Self::default() }
-    }
-
-    /// Writes it as a row.
-    fn write(&self, rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>) -> Result<()> {
-        let key = self.key.as_ref();
-        rows.push(&[
-            ("finding", Text(Some(self.kind))),
-            ("source", Text(self.source)),
-            ("ticker", Text(key.map(|key| key.ticker.as_str()))),
-            ("period", Text(key.and_then(|key| key.period).map(Period::as_str))),
-            ("regime", Text(key.and_then(|key| key.regime).map(Regime::as_str))),
-            ("date", Whole(self.date)),
-            ("until", Whole(self.until)),
-            ("count", Whole(self.count.map(|count| count as i64))),
-            ("value", Real(self.value)),
-            ("what", Text(self.what.as_deref())),
-        ])
-    }
+/// The columns of findings: kind, series, span, count, value and detail.
+pub fn schema() -> SchemaRef {
+    schema_of(entries())
 }
 
-/// What the rows of a dataset show.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RowFindings {
-    /// Signals with news, by window.
-    windows: Vec<Window>,
-    /// Tickers whose signals are dated at other times of day than those of most others.
-    split_days: Option<SplitDays>,
-}
-
-/// Counts signals with news in each window of a dataset, and looks at their dates: builds the dataset with only its
-/// counts. `scratch` is a temporary folder, removed afterwards.
-pub(crate) fn of_rows(view: &View, scope: &Scope, plan: &DatasetPlan, scratch: PathBuf) -> Result<RowFindings> {
-    if plan.rows == RowKind::Article {
-        return Ok(RowFindings::default());
-    }
-    let lengths = plan.windows();
-    let window = |window: String| Window { window, signals: 0, with_news: 0, unknown: 0 };
-    let mut windows: Vec<Window> = lengths.iter().map(|days| window(days.to_string())).collect();
-    let plan = plan.of_counts();
-    let (mut tickers, mut times) = (HashMap::new(), TimesOfDay::default());
-    let input = DatasetInput {
-        slabs: || view.slabs(scope, plan.vintage),
-        names: SeriesNames::default(),
-        past: plan.needs_past().then(|| view.past(scope, &plan)).transpose()?,
-        prices: None,
-        stop: view.archive().stop(),
-    };
-    dataset::build(input, &plan, scratch, |rows| {
-        let column = |name: &str| rows.column(name).expect("signals have tickers and dates");
-        let (names, dates) = (column("ticker"), column("date"));
-        let (all, moments) =
-            (names.values().as_string::<i32>(), dates.values().as_primitive::<TimestampMicrosecondType>());
-        for (start, _) in (names.boundaries() | dates.boundaries()).runs() {
-            let (name, count) = (all.value(names.index(start)), tickers.len());
-            let ticker = match tickers.get(name) {
-                Some(ticker) => *ticker,
-                None => *tickers.entry(name.to_owned()).or_insert(count),
-            };
-            times.add(ticker, moments.value(dates.index(start)));
-        }
-        for (window, days) in windows.iter_mut().zip(&lengths) {
-            let column = rows.column(&Feature::count(*days).to_string()).expect("the plan has a count for each window");
-            let counts = column.values().as_primitive::<Int32Type>();
-            window.signals += column.len() as u64;
-            window.unknown += column.rows_where(|index| counts.is_null(index)) as u64;
-            window.with_news += column.rows_where(|index| counts.is_valid(index) && counts.value(index) > 0) as u64;
-        }
-        Ok(())
-    })?;
-    Ok(RowFindings { windows, split_days: times.split() })
+pub(super) fn entries() -> [Entry<Finding>; 10] {
+    use DataType::{Float64, Int64, Utf8};
+    let kinds = "`gap`, `stale`, `duplicate`, `unusual`, `reject`, `drift` (an unknown field), `window`, `cut_off`, \
+                 `split_days` or `rename`";
+    let count = "how many: days, signals, articles, records, fields, tickers or shared dates, by `finding`";
+    let value = "the unusual confidence or score; of `window`, the share of signals with news among those of which it is \
+                 known; of `rename`, the share of the shared dates with the same signal";
+    let what = "the reason, field, headline, window, length or successor";
+    [
+        always("finding", Utf8, kinds, |it| Text(Some(it.kind))),
+        optional("source", Utf8, "the operation", |it| Text(it.source)),
+        optional("ticker", Utf8, "", |it| Text(it.key.as_ref().map(|key| key.ticker.as_str()))),
+        optional("period", Utf8, "", |it| Text(it.key.as_ref().and_then(|key| key.period).map(Period::as_str))),
+        optional("regime", Utf8, "", |it| Text(it.key.as_ref().and_then(|key| key.regime).map(Regime::as_str))),
+        optional("date", date(), "the date, or the first of several", |it| Whole(it.date)),
+        optional("until", date(), "the last date", |it| Whole(it.until)),
+        optional("count", Int64, count, |it| Whole(it.count.map(|count| count as i64))),
+        optional("value", Float64, value, |it| Real(it.value)),
+        optional("what", Utf8, what, |it| Text(it.what.as_deref())),
+    ]
 }
 
 /// Days since 1970.
@@ -450,17 +433,18 @@ fn cadence(days: &[Day]) -> Option<Day> {
 
 impl SeriesDays {
     fn new(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Self {
-        let dated = |row| {
-            let day = observed.written_date(row)?.div_euclid(MICROS_PER_DAY);
-            Some((day, subject.has_date(observed, row)))
-        };
-        let mut dated: Vec<(Day, bool)> = observed.known_rows(history).filter_map(dated).collect();
-        dated.sort_unstable();
-        dated.dedup();
-        let mut days: Vec<Day> = dated.iter().map(|(day, _)| *day).collect();
-        days.dedup();
-        let in_scope = dated.into_iter().filter(|(_, is_in_scope)| *is_in_scope).map(|(day, _)| day).collect();
-        Self { every: cadence(&days), days: in_scope }
+        let (mut all, mut days): (Vec<Day>, Vec<Day>) = Default::default();
+        for row in observed.known_rows(history) {
+            if let Some(date) = observed.written_date(row) {
+                all.push(date.div_euclid(MICROS_PER_DAY));
+                days.extend(all.last().filter(|_| subject.has_date(observed, row)));
+            }
+        }
+        for days in [&mut all, &mut days] {
+            days.sort_unstable();
+            days.dedup();
+        }
+        Self { every: cadence(&all), days }
     }
 }
 
@@ -533,24 +517,13 @@ impl TradingDays {
         if let Some(every) = every {
             return self.due_slowly(days, *every);
         }
-        let [begin, end] =
-            [self.trading.partition_point(|day| day < first), self.trading.partition_point(|day| day <= last)];
-        let due = &self.trading[begin..end];
-        let mut gaps: Vec<DayRange> = Vec::new();
-        let mut is_open = false;
-        for day in due {
-            let is_missing = days.binary_search(day).is_err();
-            match gaps.last_mut() {
-                Some(gap) if is_missing && is_open => (gap.last, gap.days) = (*day, gap.days + 1),
-                _ if is_missing => gaps.push(DayRange { first: *day, last: *day, days: 1 }),
-                _ => {}
-            }
-            is_open = is_missing;
-        }
-        let after = &self.trading[end..];
-        let behind = after.first().zip(after.last());
-        let behind = behind.map(|(first, last)| DayRange { first: *first, last: *last, days: after.len() as u64 });
-        DueDays { due: due.len() as u64, gaps, behind }
+        let begin = self.trading.partition_point(|day| day < first);
+        let (until, after) = self.trading.split_at(self.trading.partition_point(|day| day <= last));
+        let is_missing = |day: &Day| days.binary_search(day).is_err();
+        let runs = until[begin..].chunk_by(|one, next| is_missing(one) == is_missing(next));
+        let range = |run: &[Day]| Some(DayRange { first: *run.first()?, last: *run.last()?, days: run.len() as u64 });
+        let gaps = runs.filter(|run| is_missing(&run[0])).filter_map(range).collect();
+        DueDays { due: (until.len() - begin) as u64, gaps, behind: range(after) }
     }
 
     /// The same for a series of its own cadence. A signal is due if its days pass for an interval, which months and holidays
@@ -564,11 +537,9 @@ impl TradingDays {
         let between = days.windows(2).map(|pair| (pair[0], due_in(pair[1] - pair[0]).max(1)));
         let due = 1 + between.clone().map(|(_, count)| count as u64).sum::<u64>();
         let gaps = between.filter_map(|(day, count)| missing(day, count - 1)).collect();
-        let last = days.last().copied();
         // The next signal is late only when it is not just a long month.
-        let late = last.zip(self.last).filter(|(last, today)| due_in(today - last) > 1);
-        let behind = late.and_then(|(last, today)| missing(last, (today - last) / every));
-        DueDays { due, gaps, behind }
+        let late = days.last().zip(self.last).filter(|(last, today)| due_in(today - *last) > 1);
+        DueDays { due, gaps, behind: late.and_then(|(last, today)| missing(*last, (today - last) / every)) }
     }
 }
 

@@ -20,21 +20,19 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{AddAssign, Range};
-use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Int32Array, RecordBatch, StringArray, UInt32Array, new_null_array};
-use arrow::compute::{cast, take};
-use arrow::datatypes::{DataType, Field, SchemaRef};
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::{DataType, SchemaRef};
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-use super::observed::ObservedColumns;
-use super::rows::{AuditColumn, always, optional, schema_of};
-use super::subject::{Subject, day};
-use crate::archive::{Groups, Histories, History, StoredObservations, merge_failed};
+use super::rows::RowValue::{self, Real, Text, Whole};
+use super::rows::{Entry, RowWriter, always, optional, schema_of};
+use super::subject::{ObservedColumns, Subject, Value, day};
+use crate::archive::{Groups, Histories, History, StoredObservations};
 use crate::error::Result;
-use crate::interface::{Period, Regime, Ticker};
+use crate::interface::{Endpoint, Period, Regime, Signal, Ticker};
 use crate::process::in_order::in_order;
 use crate::tables::{SeriesKey, Table, date, instant};
 use crate::time::{MICROS_PER_DAY, as_record};
@@ -163,11 +161,6 @@ const AGES: [(i64, &str); 6] =
     [(i64::MIN, "0-1d"), (2, "2-7d"), (8, "8-30d"), (31, "31-90d"), (91, "91-365d"), (366, "over 365d")];
 
 impl AgeGroup {
-    /// The age of a date at an instant, both in microseconds.
-    fn between(date: i64, instant: i64) -> Self {
-        Self::from_days((instant - date).div_euclid(MICROS_PER_DAY))
-    }
-
     fn from_days(days: i64) -> Self {
         Self(AGES.iter().rposition(|(fewest, _)| *fewest <= days).expect("the first has no bound"))
     }
@@ -204,17 +197,17 @@ pub(crate) fn revisions(
     mut deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
     let until = subject.view.as_of();
-    let counter = Counter { subject, from: from.map(|from| from.timestamp_micros()), until: until.timestamp_micros() };
+    let span = Span { from: from.map(|from| from.timestamp_micros()), until: until.timestamp_micros() };
     let [mut signals, mut articles] = [Rewrites::default(), Rewrites::default()];
     for (table, found) in [(Table::Signals, &mut signals), (Table::Articles, &mut articles)] {
         subject.each_piece(
             |view| view.whole_observations(table),
-            |histories, observed| counter.count(histories, observed),
+            |histories, observed| count(subject, span, histories, observed),
             |(counted, rows)| {
                 for (key, rewrites) in counted {
                     found.add_series(&key, subject.sector(&key.ticker), rewrites);
                 }
-                rows.as_ref().map_or(Ok(()), &mut deliver)
+                rows.iter().try_for_each(&mut deliver)
             },
         )?;
     }
@@ -223,73 +216,39 @@ pub(crate) fn revisions(
 
 /// The columns of changes, one row each.
 pub fn schema() -> SchemaRef {
-    schema_of(columns())
+    schema_of(entries())
 }
 
-pub(super) fn columns() -> Vec<AuditColumn> {
+pub(super) fn entries<'a>() -> [Entry<Change<'a>>; 18] {
     use DataType::{Float64, Int32, Utf8};
-    vec![
-        always("source", Utf8, "the operation that returned the new value, or no longer the old one"),
-        always("ticker", Utf8, ""),
-        optional("sector", Utf8, ""),
-        optional("period", Utf8, ""),
-        optional("regime", Utf8, ""),
-        always("date", date(), "the date of the signal or article"),
-        optional("title", Utf8, ""),
-        optional("link", Utf8, ""),
-        always("kind", Utf8, "`added_late`, `revised` or `withdrawn`"),
-        always("age_days", Int32, "how old the date was when the change was observed"),
-        optional("old_signal", Utf8, "the direction before"),
-        optional("new_signal", Utf8, "the direction after"),
-        optional("old_confidence", Float64, "the confidence before"),
-        optional("new_confidence", Float64, "the confidence after"),
-        optional("old_score", Float64, "the score before"),
-        optional("new_score", Float64, "the score after"),
-        optional("seen_before", instant(), "when an answer had the old value for the first time"),
-        always(
-            "observed_at",
-            instant(),
-            "when an answer had the new value for the first time, or no longer the old one",
-        ),
+    let source = "the operation that returned the new value, or no longer the old one";
+    let seen = "when an answer had the new value for the first time, or no longer the old one";
+    [
+        always("source", Utf8, source, |it| Text(it.observed.source(it.row).map(Endpoint::as_str))),
+        always("ticker", Utf8, "", |it| Text(Some(it.key.ticker.as_str()))),
+        optional("sector", Utf8, "", |it| Text(Some(it.sector).filter(|sector| *sector != "-"))),
+        optional("period", Utf8, "", |it| Text(it.key.period.map(Period::as_str))),
+        optional("regime", Utf8, "", |it| Text(it.key.regime.map(Regime::as_str))),
+        always("date", date(), "the date of the signal or article", |it| Whole(Some(it.observed.dates.value(it.row)))),
+        optional("title", Utf8, "", |it| Text(it.observed.texts.map(|[titles, _]| titles.value(it.row)))),
+        optional("link", Utf8, "", |it| Text(it.observed.texts.map(|[_, links]| links.value(it.row)))),
+        always("kind", Utf8, "`added_late`, `revised` or `withdrawn`", |it| Text(Some(it.kind()))),
+        always("age_days", Int32, "how old the date was when the change was observed", |it| Whole(Some(it.age_days()))),
+        optional("old_signal", Utf8, "the direction before", |it| signal(it.before())),
+        optional("new_signal", Utf8, "the direction after", |it| signal(Some(it.after()))),
+        optional("old_confidence", Float64, "the confidence before", |it| it.number(Table::Signals, it.before())),
+        optional("new_confidence", Float64, "the confidence after", |it| it.number(Table::Signals, Some(it.after()))),
+        optional("old_score", Float64, "the score before", |it| it.number(Table::Articles, it.before())),
+        optional("new_score", Float64, "the score after", |it| it.number(Table::Articles, Some(it.after()))),
+        optional("seen_before", instant(), "when an answer had the old value for the first time", |it| {
+            Whole(it.before.map(|row| it.observed.seen.value(row)))
+        }),
+        always("observed_at", instant(), seen, |it| Whole(Some(it.observed.seen.value(it.row)))),
     ]
 }
 
-/// Changes as rows. Their columns are those of the table, of the row before and the row after.
-fn change_rows(subject: &Subject, histories: &Histories, changes: &[Change]) -> Result<RecordBatch> {
-    let rows = &histories.rows;
-    let after: UInt32Array = changes.iter().map(|change| Some(change.row as u32)).collect();
-    let before: UInt32Array = changes.iter().map(|change| change.before.map(|row| row as u32)).collect();
-    let sector = |change: &Change| Some(subject.sector(&histories.series[change.series].key.ticker));
-    let column = |field: &Arc<Field>| {
-        let (name, at) = match field.name().as_str() {
-            "sector" => {
-                let sectors = changes.iter().map(|change| sector(change).filter(|sector| *sector != "-"));
-                return Ok(Arc::new(sectors.collect::<StringArray>()) as ArrayRef);
-            }
-            "kind" => {
-                let kinds = changes.iter().map(|change| Some(change.kind.as_str()));
-                return Ok(Arc::new(kinds.collect::<StringArray>()) as ArrayRef);
-            }
-            "age_days" => {
-                let days = changes.iter().map(|change| i32::try_from(change.age_days).unwrap_or(i32::MAX));
-                return Ok(Arc::new(Int32Array::from_iter_values(days)) as ArrayRef);
-            }
-            "seen_before" => ("observed_at", &before),
-            name => match name.split_once('_') {
-                Some(("old", name)) => (name, &before),
-                Some(("new", name)) => (name, &after),
-                _ => (name, &after),
-            },
-        };
-        match rows.column_by_name(name) {
-            Some(column) => cast(&take(column, at, None)?, field.data_type()),
-            // Signals have no title, and articles no period.
-            None => Ok(new_null_array(field.data_type(), changes.len())),
-        }
-    };
-    let schema = schema();
-    let columns = schema.fields().iter().map(column).collect::<Result<Vec<_>, _>>().map_err(merge_failed)?;
-    RecordBatch::try_new(schema, columns).map_err(merge_failed)
+fn signal(value: Option<Value>) -> RowValue<'static> {
+    Text(value.and_then(|value| value.signal).map(Signal::as_str))
 }
 
 impl Rewrites {
@@ -310,140 +269,151 @@ impl Rewrites {
     }
 }
 
-/// A kind of change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChangeKind {
-    AddedLate,
-    Revised,
-    Withdrawn,
-}
-
-impl ChangeKind {
-    /// Its name in files.
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::AddedLate => "added_late",
-            Self::Revised => "revised",
-            Self::Withdrawn => "withdrawn",
-        }
-    }
-}
-
-/// A change of a cell.
-#[derive(Clone, Copy, Debug)]
-struct Change {
-    /// The index of its series.
-    series: usize,
-    kind: ChangeKind,
+/// A change of a cell of a series.
+#[derive(Clone, Copy)]
+pub(super) struct Change<'a> {
+    key: &'a SeriesKey,
+    sector: &'a str,
+    observed: &'a ObservedColumns<'a>,
     /// The row with the new value, and the row with the previous one, if there was one.
     row: usize,
     before: Option<usize>,
-    age_days: i64,
 }
 
-/// The counts of some series, and their changes as rows.
-type Counted = (Vec<(SeriesKey, Rewrites)>, Option<RecordBatch>);
+impl Change<'_> {
+    fn kind(&self) -> &'static str {
+        match self.before {
+            None => "added_late",
+            Some(_) if self.observed.is_withdrawn(self.row) => "withdrawn",
+            Some(_) => "revised",
+        }
+    }
 
-/// What counts the changes in a span: after `from`, up to and including `until`, in microseconds.
+    /// The whole days from the date to the change, both in UTC.
+    fn age_days(&self) -> i64 {
+        (self.observed.seen.value(self.row) - self.observed.dates.value(self.row)).div_euclid(MICROS_PER_DAY)
+    }
+
+    fn before(&self) -> Option<Value> {
+        self.before.map(|row| self.observed.value(row))
+    }
+
+    fn after(&self) -> Value {
+        self.observed.value(self.row)
+    }
+
+    /// The number of a value of a table; none of the other one.
+    fn number(&self, table: Table, value: Option<Value>) -> RowValue<'static> {
+        Real(value.filter(|_| self.key.table == Some(table)).and_then(|value| value.number))
+    }
+}
+
+/// After `from`, up to and including `until`, in microseconds.
 #[derive(Clone, Copy)]
-struct Counter<'a> {
-    subject: &'a Subject,
+struct Span {
     from: Option<i64>,
     until: i64,
 }
 
-impl Counter<'_> {
-    /// Counts the changes of each series in scope, and makes rows of them, if there are any.
-    fn count(self, histories: &Histories, observed: &ObservedColumns<'_>) -> Result<Counted> {
-        let (mut counted, mut changes) = (Vec::new(), Vec::new());
-        for (series, History { key, groups }) in histories.series.iter().enumerate() {
-            if !self.subject.has(key) {
-                continue;
-            }
-            let covered = CoveredDates::new(groups, observed);
-            let mut found = Rewrites::default();
-            for rows in groups.cells() {
-                // A latest signal without a date has no past.
-                if observed.dates.is_valid(rows.start) && self.subject.has_date(observed, rows.start) {
-                    self.count_cell(series, rows, &covered, observed, (&mut found, &mut changes));
-                }
-            }
-            counted.push((key.clone(), found));
-        }
-        let rows = (!changes.is_empty()).then(|| change_rows(self.subject, histories, &changes)).transpose()?;
-        Ok((counted, rows))
-    }
+/// The counts of some series, and their changes as rows.
+type Counted = (Vec<(SeriesKey, Rewrites)>, Vec<RecordBatch>);
 
+/// Counts the changes of each series in scope, and makes rows of them.
+fn count(subject: &Subject, span: Span, histories: &Histories, observed: &ObservedColumns<'_>) -> Result<Counted> {
+    let (mut counted, mut batches, mut changes) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rows = RowWriter::new(entries(), |batch: &RecordBatch| {
+        batches.push(batch.clone());
+        Ok(())
+    });
+    for History { key, groups } in subject.series(histories) {
+        let covered = CoveredDates::new(groups, observed);
+        let mut found = Rewrites::default();
+        for cell in groups.cells() {
+            // A latest signal without a date has no past.
+            if subject.has_date(observed, cell.start) {
+                let change = Change { key, sector: subject.sector(&key.ticker), observed, row: 0, before: None };
+                found.count_cell(span, change, cell, &covered, &mut changes);
+                changes.drain(..).try_for_each(|change| rows.push(&change))?;
+            }
+        }
+        counted.push((key.clone(), found));
+    }
+    rows.flush()?;
+    drop(rows);
+    Ok((counted, batches))
+}
+
+impl Rewrites {
     /// Counts a cell, and adds its changes.
-    fn count_cell(
-        self,
-        series: usize,
+    fn count_cell<'a>(
+        &mut self,
+        span: Span,
+        change: Change<'a>,
         rows: Range<usize>,
         covered: &CoveredDates,
-        observed: &ObservedColumns<'_>,
-        (found, all): (&mut Rewrites, &mut Vec<Change>),
+        changes: &mut Vec<Change<'a>>,
     ) {
-        let (date, start) = (observed.dates.value(rows.start), all.len());
-        let (mut before, mut is_known_before) = (None, self.from.is_none());
+        let observed = change.observed;
+        let date = observed.dates.value(rows.start);
+        let (mut before, mut is_known_before) = (None, span.from.is_none());
         let (mut known_from, mut known_until) = (None, None);
         for row in rows.clone() {
             let seen = observed.seen.value(row);
             let now = (!observed.is_withdrawn(row)).then_some(row);
-            let kind = match (before, now) {
+            let is_change = match (before, now) {
                 // A cell that comes back was covered when it was withdrawn.
-                (None, Some(_)) if row > rows.start || covered.covers(date, seen) => Some(ChangeKind::AddedLate),
-                (None, _) => None,
-                (Some(_), None) => Some(ChangeKind::Withdrawn),
-                (Some(before), Some(now)) => {
-                    (observed.value(before) != observed.value(now)).then_some(ChangeKind::Revised)
-                }
+                (None, Some(_)) => row > rows.start || covered.covers(date, seen),
+                (None, None) => false,
+                (Some(_), None) => true,
+                (Some(before), Some(now)) => observed.value(before) != observed.value(now),
             };
-            if self.from.is_some_and(|from| seen <= from) {
+            if span.from.is_some_and(|from| seen <= from) {
                 is_known_before = now.is_some();
-            } else if let Some(kind) = kind {
-                all.push(Change { series, kind, row, before, age_days: (seen - date).div_euclid(MICROS_PER_DAY) });
+            } else if is_change {
+                changes.push(Change { row, before, ..change });
             }
             known_from = known_from.or(now.map(|_| seen));
             known_until = now.is_none().then_some(seen);
             // Rows of an equal value differ in what does not count: it was seen since the first of them.
-            if kind.is_some() || before.is_none() {
+            if is_change || before.is_none() {
                 before = now;
             }
         }
         let Some(known_from) = known_from else { return };
-        if known_until.zip(self.from).is_some_and(|(until, from)| until <= from) {
+        if known_until.zip(span.from).is_some_and(|(until, from)| until <= from) {
             return;
         }
         let mut counts = CellCounts { known: 1, known_before: is_known_before.into(), ..CellCounts::default() };
         // At every age that it had in the span.
-        let youngest = AgeGroup::between(date, self.from.map_or(known_from, |from| from.max(known_from)));
-        let oldest = AgeGroup::between(date, known_until.unwrap_or(self.until));
-        for age in (youngest.0..=oldest.0).map(AgeGroup) {
+        let age_at = |instant: i64| AgeGroup::from_days((instant - date).div_euclid(MICROS_PER_DAY));
+        let youngest = age_at(span.from.map_or(known_from, |from| from.max(known_from)));
+        for age in (youngest.0..=age_at(known_until.unwrap_or(span.until)).0).map(AgeGroup) {
             let mut at_age = counts;
-            for change in all[start..].iter().filter(|change| AgeGroup::from_days(change.age_days) == age) {
-                at_age.add_change(*change, observed);
+            for change in changes.iter().filter(|change| AgeGroup::from_days(change.age_days()) == age) {
+                at_age.add_change(change);
             }
-            *found.by_age.entry(age).or_default() += at_age;
+            *self.by_age.entry(age).or_default() += at_age;
         }
-        all[start..].iter().for_each(|change| counts.add_change(*change, observed));
-        found.total += counts;
+        changes.iter().for_each(|change| counts.add_change(change));
+        self.total += counts;
         let day = day(date);
-        *found.by_month.entry(Month(day.with_day(1).unwrap_or(day))).or_default() += counts;
+        *self.by_month.entry(Month(day.with_day(1).unwrap_or(day))).or_default() += counts;
     }
 }
 
 impl CellCounts {
     /// Adds a change to the counts of one cell.
-    fn add_change(&mut self, Change { kind, row, before, .. }: Change, observed: &ObservedColumns<'_>) {
+    fn add_change(&mut self, change: &Change<'_>) {
         self.changed = 1;
-        if self.known_before > 0 || kind == ChangeKind::AddedLate {
+        let kind = change.kind();
+        if self.known_before > 0 || kind == "added_late" {
             self.rewritten = 1;
         }
-        match (kind, before) {
-            (ChangeKind::AddedLate, _) => self.added_late += 1,
-            (ChangeKind::Withdrawn, _) => self.withdrawn += 1,
-            (ChangeKind::Revised, before) => {
-                let (before, now) = (before.map(|row| observed.value(row)).unwrap_or_default(), observed.value(row));
+        match kind {
+            "added_late" => self.added_late += 1,
+            "withdrawn" => self.withdrawn += 1,
+            _ => {
+                let (before, now) = (change.before().unwrap_or_default(), change.after());
                 let moved = before.number.zip(now.number).map_or(0.0, |(before, now)| (now - before).abs());
                 self.revised += 1;
                 self.flipped += u64::from(before.signal != now.signal);
@@ -472,7 +442,7 @@ impl CoveredDates {
     pub(super) fn new(groups: &Groups, observed: &ObservedColumns<'_>) -> Self {
         // When they were seen, with the oldest and the newest date.
         let mut answers: Vec<(i64, i64, i64)> = Vec::new();
-        for row in groups.iter().flat_map(|group| group.rows().clone()) {
+        for row in groups.cells().flatten() {
             if observed.is_withdrawn(row) || observed.dates.is_null(row) {
                 continue;
             }
@@ -486,18 +456,12 @@ impl CoveredDates {
         answers.sort_unstable();
         let mut all: Vec<CoveredSpan> = Vec::new();
         for (seen, oldest, newest) in answers {
-            match all.last().copied() {
-                Some(last) => {
-                    let is_newer = newest > last.newest;
-                    let newest_seen = if is_newer { seen } else { last.newest_seen };
-                    let (oldest, newest) = (last.oldest.min(oldest), last.newest.max(newest));
-                    if last.seen == seen {
-                        all.pop();
-                    }
-                    all.push(CoveredSpan { seen, oldest, newest, newest_seen });
-                }
-                None => all.push(CoveredSpan { seen, oldest, newest, newest_seen: seen }),
+            let mut span = CoveredSpan { seen, oldest, newest, newest_seen: seen };
+            if let Some(last) = all.pop_if(|last| last.seen == seen).or(all.last().copied()) {
+                span.newest_seen = if newest > last.newest { seen } else { last.newest_seen };
+                (span.oldest, span.newest) = (last.oldest.min(oldest), last.newest.max(newest));
             }
+            all.push(span);
         }
         Self(all)
     }
@@ -549,13 +513,22 @@ impl<'a> Counting<'a> {
 
     /// Counts histories of signals or articles, which come in order.
     pub(crate) fn add(&mut self, histories: &Histories) {
+        let Self { subject, since, found } = self;
         let observed = ObservedColumns::new(histories);
-        for History { key, groups } in histories.series.iter().filter(|history| self.subject.has(&history.key)) {
-            let count = rewritten_since(self.subject, self.since, groups, &observed);
-            let Self { found, .. } = self;
+        for History { key, groups } in subject.series(histories) {
+            let mut count = RewriteCount::default();
+            for cell in groups.cells() {
+                let (first, now) = (cell.start, cell.end - 1);
+                let then = cell.rev().find(|row| observed.seen.value(*row) <= *since);
+                let Some(then) = then.filter(|row| !observed.is_withdrawn(*row)) else { continue };
+                if subject.has_date(&observed, first) {
+                    count.known += 1;
+                    let is_rewritten = observed.is_withdrawn(now) || observed.value(then) != observed.value(now);
+                    count.rewritten += u64::from(is_rewritten);
+                }
+            }
             let total = if key.table == Some(Table::Signals) { &mut found.signals } else { &mut found.articles };
-            total.known += count.known;
-            total.rewritten += count.rewritten;
+            add_fields!(total, count, known, rewritten);
             if count.rewritten > 0 {
                 found.series.push((key.clone(), count));
             }
@@ -565,10 +538,9 @@ impl<'a> Counting<'a> {
     /// Counts the histories of a table.
     pub(crate) fn add_table(&mut self, table: Table) -> Result<()> {
         let view = &self.subject.view;
-        let histories = |piece: StoredObservations| piece.histories();
         in_order(
             || view.whole_observations(table),
-            histories,
+            |piece: StoredObservations| piece.histories(),
             |histories| {
                 self.add(&histories);
                 Ok(())
@@ -580,21 +552,4 @@ impl<'a> Counting<'a> {
     pub(crate) fn finish(self) -> RewrittenSince {
         self.found
     }
-}
-
-/// The cells of a series that were known at an instant, and those that have another value now.
-fn rewritten_since(subject: &Subject, since: i64, groups: &Groups, observed: &ObservedColumns<'_>) -> RewriteCount {
-    let mut count = RewriteCount::default();
-    for rows in groups.cells() {
-        let (first, now) = (rows.start, rows.end - 1);
-        let then = rows.rev().find(|row| observed.seen.value(*row) <= since);
-        let Some(then) = then.filter(|row| !observed.is_withdrawn(*row)) else { continue };
-        if observed.dates.is_null(first) || !subject.has_date(observed, first) {
-            continue;
-        }
-        count.known += 1;
-        let is_rewritten = observed.is_withdrawn(now) || observed.value(then) != observed.value(now);
-        count.rewritten += u64::from(is_rewritten);
-    }
-    count
 }

@@ -1,9 +1,10 @@
-//! The rows of an audit: what their columns are, and what writes them one at a time and delivers them in batches.
+//! The rows of an audit: an entry for each column with its value in a row, and what delivers them in batches.
 
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayBuilder, Float64Builder, Int64Builder, RecordBatch, StringBuilder, StructBuilder, TimestampMicrosecondBuilder,
+    ArrayBuilder, Float64Builder, Int32Builder, Int64Builder, RecordBatch, StringBuilder, StructBuilder,
+    TimestampMicrosecondBuilder,
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
@@ -18,57 +19,69 @@ pub struct AuditColumn {
     pub what: &'static str,
 }
 
-/// A column that has a value in every row.
-pub(super) fn always(name: &str, data_type: DataType, what: &'static str) -> AuditColumn {
-    AuditColumn { field: Field::new(name, data_type, false), what }
-}
-
-/// A column that may be null.
-pub(super) fn optional(name: &str, data_type: DataType, what: &'static str) -> AuditColumn {
-    AuditColumn { field: Field::new(name, data_type, true), what }
-}
-
-pub(super) fn schema_of(columns: Vec<AuditColumn>) -> SchemaRef {
-    Arc::new(Schema::new(columns.into_iter().map(|column| column.field).collect::<Vec<_>>()))
+/// A column, and its value in a row.
+pub(super) struct Entry<R> {
+    column: AuditColumn,
+    value: fn(&R) -> RowValue<'_>,
 }
 
 /// A value of a row.
-#[derive(Clone, Copy, Debug)]
 pub(super) enum RowValue<'a> {
     Text(Option<&'a str>),
+    Owned(Option<String>),
     /// A count, or microseconds.
     Whole(Option<i64>),
     Real(Option<f64>),
 }
 
+/// A column that has a value in every row.
+pub(super) fn always<R>(name: &str, of: DataType, what: &'static str, value: fn(&R) -> RowValue<'_>) -> Entry<R> {
+    Entry { column: AuditColumn { field: Field::new(name, of, false), what }, value }
+}
+
+/// A column that may be null.
+pub(super) fn optional<R>(name: &str, of: DataType, what: &'static str, value: fn(&R) -> RowValue<'_>) -> Entry<R> {
+    Entry { column: AuditColumn { field: Field::new(name, of, true), what }, value }
+}
+
+pub(super) fn columns_of<R>(entries: impl IntoIterator<Item = Entry<R>>) -> Vec<AuditColumn> {
+    entries.into_iter().map(|entry| entry.column).collect()
+}
+
+pub(super) fn schema_of<R>(entries: impl IntoIterator<Item = Entry<R>>) -> SchemaRef {
+    Arc::new(Schema::new(entries.into_iter().map(|entry| entry.column.field).collect::<Vec<_>>()))
+}
+
 /// Takes rows, and delivers them in batches.
-pub(super) struct RowWriter<D> {
-    schema: SchemaRef,
+pub(super) struct RowWriter<R, D> {
+    entries: Vec<Entry<R>>,
     rows: StructBuilder,
     deliver: D,
 }
 
-impl<D: FnMut(&RecordBatch) -> Result<()>> RowWriter<D> {
-    pub(super) fn new(schema: SchemaRef, deliver: D) -> Self {
-        Self { rows: StructBuilder::from_fields(schema.fields().clone(), 0), schema, deliver }
+impl<R, D: FnMut(&RecordBatch) -> Result<()>> RowWriter<R, D> {
+    pub(super) fn new(entries: impl Into<Vec<Entry<R>>>, deliver: D) -> Self {
+        let entries = entries.into();
+        let fields: Vec<Field> = entries.iter().map(|entry| entry.column.field.clone()).collect();
+        Self { entries, rows: StructBuilder::from_fields(fields, 0), deliver }
     }
 
-    /// Adds a row; columns that are not named are null.
-    pub(super) fn push(&mut self, row: &[(&str, RowValue<'_>)]) -> Result<()> {
-        debug_assert!(row.iter().all(|(name, _)| self.schema.index_of(name).is_ok()), "{row:?} has these columns");
-        for (column, field) in self.schema.fields().iter().enumerate() {
-            let (mut text, mut whole, mut real) = (None, None, None);
-            match row.iter().find(|(name, _)| name == field.name()) {
-                Some((_, RowValue::Text(value))) => text = *value,
-                Some((_, RowValue::Whole(value))) => whole = *value,
-                Some((_, RowValue::Real(value))) => real = *value,
-                None => {}
-            }
-            match field.data_type() {
-                DataType::Utf8 => builder::<StringBuilder>(&mut self.rows, column).append_option(text),
-                DataType::Int64 => builder::<Int64Builder>(&mut self.rows, column).append_option(whole),
-                DataType::Float64 => builder::<Float64Builder>(&mut self.rows, column).append_option(real),
-                _ => builder::<TimestampMicrosecondBuilder>(&mut self.rows, column).append_option(whole),
+    pub(super) fn push(&mut self, row: &R) -> Result<()> {
+        for (index, Entry { column, value }) in self.entries.iter().enumerate() {
+            match (value(row), column.field.data_type()) {
+                (RowValue::Text(text), _) => builder::<StringBuilder>(&mut self.rows, index).append_option(text),
+                (RowValue::Owned(text), _) => builder::<StringBuilder>(&mut self.rows, index).append_option(text),
+                (RowValue::Real(real), _) => builder::<Float64Builder>(&mut self.rows, index).append_option(real),
+                (RowValue::Whole(whole), DataType::Int32) => {
+                    let whole = whole.map(|whole| i32::try_from(whole).unwrap_or(i32::MAX));
+                    builder::<Int32Builder>(&mut self.rows, index).append_option(whole);
+                }
+                (RowValue::Whole(whole), DataType::Int64) => {
+                    builder::<Int64Builder>(&mut self.rows, index).append_option(whole);
+                }
+                (RowValue::Whole(micros), _) => {
+                    builder::<TimestampMicrosecondBuilder>(&mut self.rows, index).append_option(micros);
+                }
             }
         }
         self.rows.append(true);

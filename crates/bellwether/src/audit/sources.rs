@@ -15,23 +15,22 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::datatypes::{DataType, Float64Type, SchemaRef};
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::{DataType, SchemaRef};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
-pub use super::observed::Value;
+pub use super::subject::Value;
 
-use super::observed::{ObservedColumns, column, instant_of};
-use super::rows::RowValue::{Real, Text, Whole};
-use super::rows::{AuditColumn, RowWriter, always, optional, schema_of};
-use super::subject::Subject;
+use super::rows::RowValue::{self, Real, Text, Whole};
+use super::rows::{Entry, RowWriter, always, optional, schema_of};
+use super::subject::{ObservedColumns, Subject, instant_of};
 use crate::archive::{Histories, History, SeriesAnswer};
 use crate::error::Result;
 use crate::interface::{Endpoint, Period, Regime, Signal, Ticker};
 use crate::plan::Reference;
-use crate::tables::{Change, SeriesKey, Table, date, instant};
+use crate::tables::{Change, SeriesKey, Table, TypedRows, date, instant};
 use crate::time::MICROS_PER_DAY;
 
 /// Whether the vendor's operations agree.
@@ -111,16 +110,49 @@ impl Comparison {
             Some((Reference::Avg, _)) => "avg_article",
         }
     }
+
+    fn confidence(&self, side: usize) -> RowValue<'_> {
+        Real(self.sides[side].value.number.filter(|_| self.article.is_none()))
+    }
+
+    fn score(&self, side: usize) -> RowValue<'_> {
+        Real(self.sides[side].value.number.filter(|_| self.article.is_some()))
+    }
+}
+
+impl SourceValue {
+    fn new(source: Endpoint, observed: &ObservedColumns<'_>, row: usize) -> Self {
+        Self { source, value: observed.value(row), observed_at: instant_of(observed.seen.value(row)) }
+    }
 }
 
 /// Compares operations and delivers a row for each disagreement in the columns of [`schema`].
 pub(crate) fn sources(subject: &Subject, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
-    let mut found = Sources::default();
-    let mut rows = RowWriter::new(schema(), deliver);
-    let mut take = |cells: Vec<Comparison>| cells.into_iter().try_for_each(|cell| found.add(cell, &mut rows));
+    let (mut found, mut pairs) = (Sources::default(), BTreeMap::<_, (u64, u64)>::new());
+    let mut rows = RowWriter::new(entries(), deliver);
+    let mut take = |cells: Vec<Comparison>| {
+        for cell in cells {
+            let [one, other] = &cell.sides;
+            let differs = u64::from(one.value != other.value);
+            let of_pair = pairs.entry((one.source, other.source)).or_default();
+            let of_ticker = found.tickers.entry(cell.ticker.clone()).or_default();
+            *of_pair = (of_pair.0 + 1, of_pair.1 + differs);
+            *of_ticker = (of_ticker.0 + 1, of_ticker.1 + differs);
+            (found.cells, found.disagreements) = (found.cells + 1, found.disagreements + differs);
+            if differs > 0 {
+                rows.push(&cell)?;
+                if found.first.len() < 10 {
+                    found.first.push(cell);
+                }
+            }
+        }
+        Ok(())
+    };
     compare_signals(subject, &mut take)?;
     compare_summaries(subject, &mut take)?;
     rows.flush()?;
+    let pair = |((one, other), (cells, disagreements))| Pair { one, other, cells, disagreements };
+    found.operations = pairs.into_iter().map(pair).collect();
     Ok(found)
 }
 
@@ -128,37 +160,10 @@ pub(crate) fn sources(subject: &Subject, deliver: impl FnMut(&RecordBatch) -> Re
 pub(crate) fn contradictions(subject: &Subject) -> Result<u64> {
     let mut disagreements = 0;
     compare_signals(subject, &mut |cells: Vec<Comparison>| {
-        disagreements += cells.iter().filter(|Comparison { sides: [one, other], .. }| one.value != other.value).count();
+        disagreements += cells.iter().filter(|cell| cell.sides[0].value != cell.sides[1].value).count();
         Ok(())
     })?;
     Ok(disagreements as u64)
-}
-
-impl Sources {
-    /// Counts a comparison; if the values differ, writes it as a row, and keeps the first ones.
-    fn add(&mut self, cell: Comparison, rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>) -> Result<()> {
-        let [SourceValue { source: one, value, .. }, SourceValue { source: other, value: other_value, .. }] =
-            cell.sides;
-        let differs = u64::from(value != other_value);
-        self.cells += 1;
-        self.disagreements += differs;
-        let known = self.operations.binary_search_by_key(&(one, other), |pair| (pair.one, pair.other));
-        let index = known.unwrap_or_else(|index| {
-            self.operations.insert(index, Pair { one, other, cells: 0, disagreements: 0 });
-            index
-        });
-        self.operations[index].cells += 1;
-        self.operations[index].disagreements += differs;
-        let ticker = self.tickers.entry(cell.ticker.clone()).or_default();
-        *ticker = (ticker.0 + 1, ticker.1 + differs);
-        if differs > 0 {
-            write(&cell, rows)?;
-            if self.first.len() < 10 {
-                self.first.push(cell);
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The last answer of each operation about each series of signals that several operations gave.
@@ -168,13 +173,12 @@ fn last_answers(subject: &Subject) -> Result<HashMap<SeriesKey, BTreeMap<Endpoin
         return Ok(answers);
     }
     for run in subject.view.runs() {
-        for answer in run.answers()?.into_iter().filter(|answer| answer.key.table == Some(Table::Signals)) {
-            if !subject.has(&answer.key) {
-                continue;
-            }
-            let of_series = answers.entry(answer.key.clone()).or_default();
-            if of_series.get(&answer.source).is_none_or(|last| last.observed_at <= answer.observed_at) {
-                of_series.insert(answer.source, answer);
+        for answer in run.answers()? {
+            if answer.key.table == Some(Table::Signals) && subject.has(&answer.key) {
+                let of_series = answers.entry(answer.key.clone()).or_default();
+                if of_series.get(&answer.source).is_none_or(|last| last.observed_at <= answer.observed_at) {
+                    of_series.insert(answer.source, answer);
+                }
             }
         }
     }
@@ -190,7 +194,7 @@ fn compare_signals(subject: &Subject, take: &mut impl FnMut(Vec<Comparison>) -> 
     }
     let compare = |histories: &Histories, observed: &ObservedColumns<'_>| {
         let mut found = Vec::new();
-        for history in histories.series.iter().filter(|one| subject.has(&one.key)) {
+        for history in subject.series(histories) {
             let of_series: Vec<&SeriesAnswer> =
                 answers.get(&history.key).into_iter().flat_map(BTreeMap::values).collect();
             for (index, one) in of_series.iter().enumerate() {
@@ -224,28 +228,24 @@ fn compare_answers(
         let mut listed = BTreeMap::new();
         for cell in history.groups.cells() {
             // The value known by then, if the answer covers it.
-            let row = cell.rev().find(|row| observed.instant(*row) <= answer.observed_at);
+            let row = cell.rev().find(|row| instant_of(observed.seen.value(*row)) <= answer.observed_at);
             let Some(row) = row.filter(|row| !observed.is_withdrawn(*row)) else { continue };
             let date = observed.dates.is_valid(row).then(|| observed.dates.value(row));
             if answer.covers.holds(Table::Signals, date)
                 && subject.has_date(observed, row)
                 && let Some(date) = observed.written_date(row)
             {
-                listed.insert(if is_by_day { date - date.rem_euclid(MICROS_PER_DAY) } else { date }, row);
+                let said = SourceValue::new(answer.source, observed, row);
+                listed.insert(if is_by_day { date - date.rem_euclid(MICROS_PER_DAY) } else { date }, said);
             }
         }
         listed
     });
-    for (date, row) in ones {
-        let Some(&other) = others.get(&date) else { continue };
-        let side = |answer: &SeriesAnswer, row: usize| SourceValue {
-            source: answer.source,
-            value: observed.value(row),
-            observed_at: observed.instant(row),
-        };
-        let SeriesKey { ticker, period, regime, .. } = history.key.clone();
-        let sides = [side(answers[0], row), side(answers[1], other)];
-        found.push(Comparison { ticker, period, regime, date, article: None, sides });
+    for (date, one) in ones {
+        if let Some(other) = others.get(&date) {
+            let SeriesKey { ticker, period, regime, .. } = history.key.clone();
+            found.push(Comparison { ticker, period, regime, date, article: None, sides: [one, *other] });
+        }
     }
 }
 
@@ -255,10 +255,10 @@ fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Vec<Comparison>) -
     let mut references: HashMap<Ticker, Vec<(Reference, String, SourceValue)>> = HashMap::new();
     for piece in subject.view.observations(Table::Summaries)? {
         let histories = piece?.histories()?;
-        for History { key, groups } in histories.series.iter().filter(|history| subject.has(&history.key)) {
+        for History { key, groups } in subject.series(&histories) {
             for row in groups.cells().map(|cell| cell.end - 1) {
                 if histories.changes[row] != Change::Withdrawn {
-                    references.insert(key.ticker.clone(), references_of(&histories, row));
+                    references.insert(key.ticker.clone(), references_of(&histories.rows, row));
                 }
             }
         }
@@ -275,15 +275,13 @@ fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Vec<Comparison>) -
                 // A link may be listed several times; one match is enough.
                 let agrees = listed().find(|row| observed.value(*row) == summary.value);
                 let Some(row) = agrees.or_else(|| listed().last()) else { continue };
-                let source = Endpoint::NewsArticles;
-                let listed = SourceValue { source, value: observed.value(row), observed_at: observed.instant(row) };
                 found.push(Comparison {
                     ticker: history.key.ticker.clone(),
                     period: None,
                     regime: None,
                     date: observed.dates.value(row),
                     article: Some((*reference, link.clone())),
-                    sides: [*summary, listed],
+                    sides: [*summary, SourceValue::new(Endpoint::NewsArticles, observed, row)],
                 });
             }
         }
@@ -293,14 +291,14 @@ fn compare_summaries(subject: &Subject, take: &mut impl FnMut(Vec<Comparison>) -
 }
 
 /// The articles that a summary refers to, with their links and scores.
-fn references_of(histories: &Histories, row: usize) -> Vec<(Reference, String, SourceValue)> {
-    let mut references = Vec::new();
+fn references_of(summaries: &RecordBatch, row: usize) -> Vec<(Reference, String, SourceValue)> {
+    let (rows, mut references) = (TypedRows(summaries), Vec::new());
     for reference in Reference::ALL {
-        let column = |what: &str| column(&histories.rows, &format!("{}_{what}", reference.as_str()));
-        let (links, scores) = (column("link").as_string::<i32>(), column("score").as_primitive::<Float64Type>());
+        let [links, scores] = ["link", "score"].map(|what| format!("{}_{what}", reference.as_str()));
+        let (links, scores) = (rows.texts(&links), rows.reals(&scores));
         if links.is_valid(row) {
             let value = Value { signal: None, number: scores.is_valid(row).then(|| scores.value(row)) };
-            let observed_at = instant_of(&histories.rows, row);
+            let observed_at = instant_of(rows.instants("observed_at").value(row));
             let summary = SourceValue { source: Endpoint::SocialSentiment, value, observed_at };
             references.push((reference, links.value(row).to_owned(), summary));
         }
@@ -310,53 +308,30 @@ fn references_of(histories: &Histories, row: usize) -> Vec<(Reference, String, S
 
 /// The columns of disagreements: the cell, and the value in each of two operations.
 pub fn schema() -> SchemaRef {
-    schema_of(columns())
+    schema_of(entries())
 }
 
-pub(super) fn columns() -> Vec<AuditColumn> {
+pub(super) fn entries() -> [Entry<Comparison>; 16] {
     use DataType::{Float64, Utf8};
+    let about = "`signal`, or the article of a summary: `low_article`, `high_article` or `avg_article`";
+    let direction = "the direction that one operation said last";
     let observed = "when what one operation says was said for the first time, by whichever operation";
-    vec![
-        always("ticker", Utf8, ""),
-        optional("period", Utf8, ""),
-        optional("regime", Utf8, ""),
-        always("date", date(), "the date, as written in the answer"),
-        always("about", Utf8, "`signal`, or the article of a summary: `low_article`, `high_article` or `avg_article`"),
-        optional("link", Utf8, ""),
-        always("source", Utf8, "one operation"),
-        optional("signal", Utf8, "the direction that one operation said last"),
-        optional("confidence", Float64, "the confidence that one operation said last"),
-        optional("score", Float64, "the score that one operation said last"),
-        always("observed_at", instant(), observed),
-        always("other_source", Utf8, ""),
-        optional("other_signal", Utf8, ""),
-        optional("other_confidence", Float64, ""),
-        optional("other_score", Float64, ""),
-        always("other_observed_at", instant(), ""),
+    [
+        always("ticker", Utf8, "", |it| Text(Some(it.ticker.as_str()))),
+        optional("period", Utf8, "", |it| Text(it.period.map(Period::as_str))),
+        optional("regime", Utf8, "", |it| Text(it.regime.map(Regime::as_str))),
+        always("date", date(), "the date, as written in the answer", |it| Whole(Some(it.date))),
+        always("about", Utf8, about, |it| Text(Some(it.about()))),
+        optional("link", Utf8, "", |it| Text(it.article.as_ref().map(|(_, link)| link.as_str()))),
+        always("source", Utf8, "one operation", |it| Text(Some(it.sides[0].source.as_str()))),
+        optional("signal", Utf8, direction, |it| Text(it.sides[0].value.signal.map(Signal::as_str))),
+        optional("confidence", Float64, "the confidence that one operation said last", |it| it.confidence(0)),
+        optional("score", Float64, "the score that one operation said last", |it| it.score(0)),
+        always("observed_at", instant(), observed, |it| Whole(Some(it.sides[0].observed_at.timestamp_micros()))),
+        always("other_source", Utf8, "", |it| Text(Some(it.sides[1].source.as_str()))),
+        optional("other_signal", Utf8, "", |it| Text(it.sides[1].value.signal.map(Signal::as_str))),
+        optional("other_confidence", Float64, "", |it| it.confidence(1)),
+        optional("other_score", Float64, "", |it| it.score(1)),
+        always("other_observed_at", instant(), "", |it| Whole(Some(it.sides[1].observed_at.timestamp_micros()))),
     ]
-}
-
-/// Writes a disagreement as a row.
-fn write(cell: &Comparison, rows: &mut RowWriter<impl FnMut(&RecordBatch) -> Result<()>>) -> Result<()> {
-    let [one, other] = &cell.sides;
-    let confidence = |side: &SourceValue| Real(side.value.number.filter(|_| cell.article.is_none()));
-    let score = |side: &SourceValue| Real(side.value.number.filter(|_| cell.article.is_some()));
-    rows.push(&[
-        ("ticker", Text(Some(cell.ticker.as_str()))),
-        ("period", Text(cell.period.map(Period::as_str))),
-        ("regime", Text(cell.regime.map(Regime::as_str))),
-        ("date", Whole(Some(cell.date))),
-        ("about", Text(Some(cell.about()))),
-        ("link", Text(cell.article.as_ref().map(|(_, link)| link.as_str()))),
-        ("source", Text(Some(one.source.as_str()))),
-        ("signal", Text(one.value.signal.map(Signal::as_str))),
-        ("confidence", confidence(one)),
-        ("score", score(one)),
-        ("observed_at", Whole(Some(one.observed_at.timestamp_micros()))),
-        ("other_source", Text(Some(other.source.as_str()))),
-        ("other_signal", Text(other.value.signal.map(Signal::as_str))),
-        ("other_confidence", confidence(other)),
-        ("other_score", score(other)),
-        ("other_observed_at", Whole(Some(other.observed_at.timestamp_micros()))),
-    ])
 }

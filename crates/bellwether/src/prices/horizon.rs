@@ -8,9 +8,9 @@ use std::ops::Range;
 
 use chrono::Months;
 
-use super::{Day, Prices, date, number};
+use super::{Day, Prices, date};
 use crate::interface::Period;
-use crate::sessions::Sessions;
+use crate::sessions::{Sessions, number};
 
 /// No session.
 const NONE: u32 = u32::MAX;

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use chrono::{Days, NaiveDate};
+use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -28,6 +28,7 @@ use crate::interface::Ticker;
 use crate::plan::{PriceColumns, PricesPlan};
 use crate::process::cancel::CancellationToken;
 use crate::serve::Universe;
+use crate::sessions::number;
 use crate::text::human::group_digits;
 use read::Reading;
 
@@ -152,20 +153,17 @@ impl Prices {
         };
         let (mut alive, mut priced) = (vec![0_u32; sessions.len()], vec![0_u32; sessions.len()]);
         for of_ticker in closes.chunks(sessions.len().max(1)) {
-            let has_close = |close: &f64| close.is_finite();
-            let (Some(first), Some(last)) =
-                (of_ticker.iter().position(has_close), of_ticker.iter().rposition(has_close))
-            else {
-                continue;
-            };
-            for session in first..=last {
+            let begin = of_ticker.iter().position(|close| close.is_finite()).unwrap_or(of_ticker.len());
+            let end = of_ticker.iter().rposition(|close| close.is_finite()).map_or(begin, |last| last + 1);
+            for session in begin..end {
                 alive[session] += 1;
                 priced[session] += u32::from(of_ticker[session].is_finite());
             }
         }
-        summary.holes = alive.iter().zip(&priced).map(|(alive, priced)| u64::from(alive - priced)).sum();
-        summary.thin_sessions =
-            alive.iter().zip(&priced).filter(|(alive, priced)| **priced * 2 < **alive).count() as u64;
+        for (alive, priced) in alive.into_iter().zip(priced) {
+            summary.holes += u64::from(alive - priced);
+            summary.thin_sessions += u64::from(priced * 2 < alive);
+        }
         let reopenings = reopenings(&sessions);
         Self { sessions, reopenings, tickers, identity: Identity::default(), ids: HashMap::new(), closes, summary }
     }
@@ -294,16 +292,9 @@ impl<'a> TickerPrices<'a> {
     }
 }
 
-/// A date as a number of days since 1970.
-pub(crate) fn number(date: NaiveDate) -> Day {
-    (date - NaiveDate::default()).num_days() as Day
-}
-
 /// The date of a number of days since 1970.
 pub(crate) fn date(day: Day) -> NaiveDate {
-    let (since, days) = (NaiveDate::default(), Days::new(day.unsigned_abs().into()));
-    let date = if day < 0 { since.checked_sub_days(days) } else { since.checked_add_days(days) };
-    date.unwrap_or_default()
+    NaiveDate::from_epoch_days(day).unwrap_or_default()
 }
 
 /// More than the audit holds.

@@ -1,33 +1,23 @@
 //! Prices from files or from rows in memory: which files, and all their rows in one grid.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::compute::cast;
-use arrow::csv::ReaderBuilder;
-use arrow::csv::reader::Format as CsvFormat;
-use arrow::datatypes::{DataType, Field, Float64Type, Schema, TimeUnit, TimestampMicrosecondType};
+use arrow::datatypes::{DataType, Float64Type, Schema, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::{Day, MOST, PriceColumns, PriceFile, PriceRows, Prices, date, too_many};
-use crate::disk::digest;
 use crate::disk::file::{self, FileError};
-use crate::error::{Error, ErrorKind, Reason, Result};
+use crate::disk::{digest, table_file};
+use crate::error::{Error, ErrorKind, Result};
 use crate::interface::Ticker;
 use crate::process::cancel::{self, CancellationToken};
 use crate::tables::{Leniencies, dates};
 use crate::text::escape::escape;
 use crate::text::human::{count_of, group_digits};
 use crate::time::MICROS_PER_DAY;
-
-/// Rows that are decoded at once.
-const BATCH_ROWS: usize = 8192;
 
 /// The name of rows in memory.
 const IN_MEMORY: &str = "prices";
@@ -87,20 +77,14 @@ struct Row {
 impl Reading {
     /// Reads a file.
     pub(super) fn add_file(&mut self, path: &Path, columns: &PriceColumns, stop: &CancellationToken) -> Result<()> {
-        let mut file = file::open(path)?;
-        let digest = digest::of_reader(&file, || stop.is_cancelled()).map_err(FileError::read(path))?;
+        let digest = digest::of_reader(file::open(path)?, || stop.is_cancelled()).map_err(FileError::read(path))?;
         let (digest, _) = digest.ok_or_else(Error::interruption)?;
-        file.seek(SeekFrom::Start(0)).map_err(FileError::read(path))?;
-        let name = path.display().to_string();
-        let batches = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("parquet") => parquet_batches(&name, file, columns)?,
-            Some("csv") => csv_batches(&name, file, columns)?,
-            _ => {
-                let what = format!("cannot tell the format of `{name}` from its extension");
-                return Err(Error::new(ErrorKind::Usage, what).with_hint("prices are read from `.parquet` and `.csv`"));
-            }
-        };
-        self.add(&name, batches, columns, stop)?;
+        let reader = table_file::open(path).map_err(|error| match error.kind() {
+            ErrorKind::Usage => error.with_hint("prices are read from `.parquet` and `.csv`"),
+            _ => error,
+        })?;
+        let (name, schema) = (path.display().to_string(), reader.schema());
+        self.add(&name, &schema, reader, columns, stop)?;
         self.files.push((PriceFile { path: name, blake3: digest::hex(&digest) }, self.rows.len()));
         Ok(())
     }
@@ -113,8 +97,7 @@ impl Reading {
         stop: &CancellationToken,
     ) -> Result<()> {
         let begin = self.rows.len();
-        indices(IN_MEMORY, &rows.schema, columns)?;
-        self.add(IN_MEMORY, Box::new(rows.batches.iter().cloned().map(Ok)), columns, stop)?;
+        self.add(IN_MEMORY, &rows.schema, rows.batches.iter().cloned().map(Ok), columns, stop)?;
         let names = self.names();
         let mut content = Vec::new();
         for row in self.rows[begin..].iter().filter(|row| !row.close.is_nan()) {
@@ -131,17 +114,28 @@ impl Reading {
     fn add(
         &mut self,
         path: &str,
-        batches: Batches<'_>,
+        schema: &Schema,
+        batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
         columns: &PriceColumns,
         stop: &CancellationToken,
     ) -> Result<()> {
+        for column in [&columns.ticker, &columns.date, &columns.close] {
+            if schema.index_of(column).is_err() {
+                let names = schema.fields().iter().take(20).map(|field| format!("`{}`", escape(field.name())));
+                let names = names.collect::<Vec<_>>().join(", ");
+                let names = if names.is_empty() { "none" } else { &names };
+                let what = format!("`{path}` has no column `{column}`: it has {names}");
+                return Err(Error::new(ErrorKind::Data, what)
+                    .with_hint("name it in the definition: `columns = { close = \"adj_close\" }` in `[prices]`"));
+            }
+        }
         let begin = self.rows.len();
         for batch in batches {
             cancel::check(stop)?;
-            let batch = batch.map_err(|error| unreadable(path, error))?;
-            let tickers = Wanted::Ticker.column(path, &batch, columns)?;
-            let dates = Wanted::Date.column(path, &batch, columns)?;
-            let closes = Wanted::Close.column(path, &batch, columns)?;
+            let batch = batch.map_err(|error| table_file::unreadable(Path::new(path), error))?;
+            let tickers = column(path, &batch, &columns.ticker, "text")?;
+            let dates = column(path, &batch, &columns.date, "a date")?;
+            let closes = column(path, &batch, &columns.close, "a number")?;
             let tickers = tickers.as_string::<i32>();
             for row in 0..batch.num_rows() {
                 let number = self.rows.len() - begin + 1;
@@ -228,84 +222,28 @@ impl Reading {
     }
 }
 
-type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + 'a>;
-
-fn unreadable(path: &str, source: impl Into<Reason>) -> Error {
-    Error::new(ErrorKind::Data, format!("cannot read prices from `{path}`")).with_source(source)
-}
-
-fn parquet_batches(path: &str, file: File, columns: &PriceColumns) -> Result<Batches<'static>> {
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| unreadable(path, error))?;
-    let wanted = ProjectionMask::roots(builder.parquet_schema(), indices(path, builder.schema(), columns)?);
-    let reader = builder.with_projection(wanted).with_batch_size(BATCH_ROWS).build();
-    Ok(Box::new(reader.map_err(|error| unreadable(path, error))?))
-}
-
-fn csv_batches(path: &str, mut file: File, columns: &PriceColumns) -> Result<Batches<'static>> {
-    let header = CsvFormat::default().with_header(true).infer_schema(&mut file, Some(0));
-    let (header, _) = header.map_err(|error| unreadable(path, error))?;
-    file.seek(SeekFrom::Start(0)).map_err(FileError::read(Path::new(path)))?;
-    let wanted = indices(path, &header, columns)?;
-    let texts: Vec<Field> =
-        header.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true)).collect();
-    let reader = ReaderBuilder::new(Arc::new(Schema::new(texts))).with_header(true).with_batch_size(BATCH_ROWS);
-    let reader = reader.with_projection(wanted.to_vec()).build(file).map_err(|error| unreadable(path, error))?;
-    Ok(Box::new(reader))
-}
-
-/// The indices of the columns.
-fn indices(path: &str, schema: &Schema, columns: &PriceColumns) -> Result<[usize; 3]> {
-    let mut indices = [0; 3];
-    for (index, column) in indices.iter_mut().zip([&columns.ticker, &columns.date, &columns.close]) {
-        *index = schema.index_of(column).map_err(|_| {
-            let names = schema.fields().iter().take(20).map(|field| format!("`{}`", escape(field.name())));
-            let names = names.collect::<Vec<_>>().join(", ");
-            let names = if names.is_empty() { "none" } else { &names };
-            Error::new(ErrorKind::Data, format!("`{path}` has no column `{column}`: it has {names}"))
-                .with_hint("name it in the definition: `columns = { close = \"adj_close\" }` in `[prices]`")
-        })?;
-    }
-    Ok(indices)
-}
-
-/// A column of prices.
-#[derive(Clone, Copy)]
-enum Wanted {
-    Ticker,
-    Date,
-    Close,
-}
-
-impl Wanted {
-    /// The column of some rows: of texts, or as an instant or a number if it is none of texts.
-    fn column(self, path: &str, batch: &RecordBatch, columns: &PriceColumns) -> Result<ArrayRef> {
-        use DataType::{Date32, Date64, Dictionary, Float64, LargeUtf8, Timestamp, Utf8, Utf8View};
-        let (name, expected) = match self {
-            Self::Ticker => (&columns.ticker, "text"),
-            Self::Date => (&columns.date, "a date"),
-            Self::Close => (&columns.close, "a number"),
-        };
-        let column = batch.column_by_name(name).expect("the batch has the columns that were asked for");
-        let to = match (self, column.data_type()) {
-            (Self::Date, Timestamp(_, Some(zone))) => {
-                let zone = escape(zone);
-                let what =
-                    format!("column `{name}` of `{path}` has instants in the zone `{zone}`, not the days of sessions");
-                return Err(Error::new(ErrorKind::Data, what)
-                    .with_hint("write the day of each session as a date without a zone"));
-            }
-            (Self::Ticker | Self::Date, Utf8 | LargeUtf8 | Utf8View | Dictionary(..)) | (Self::Close, Utf8) => {
-                Some(Utf8)
-            }
-            (Self::Date, Date32 | Date64 | Timestamp(_, None)) => Some(Timestamp(TimeUnit::Microsecond, None)),
-            (Self::Close, other) if other.is_numeric() => Some(Float64),
-            _ => None,
-        };
-        to.and_then(|to| cast(column, &to).ok()).ok_or_else(|| {
-            let what = format!("column `{name}` of `{path}` is {}, not {expected}", column.data_type());
-            Error::new(ErrorKind::Data, what)
-        })
-    }
+/// A column of some rows: of texts, or as an instant or a number if it is none of texts.
+fn column(path: &str, batch: &RecordBatch, name: &str, expected: &str) -> Result<ArrayRef> {
+    use DataType::{Date32, Date64, Dictionary, Float64, LargeUtf8, Timestamp, Utf8, Utf8View};
+    let column = batch.column_by_name(name).expect("the schema has the column");
+    let to = match (column.data_type(), expected) {
+        (Utf8 | LargeUtf8 | Utf8View | Dictionary(..), _) => Some(Utf8),
+        (Timestamp(_, Some(zone)), "a date") => {
+            let zone = escape(zone);
+            let what =
+                format!("column `{name}` of `{path}` has instants in the zone `{zone}`, not the days of sessions");
+            return Err(
+                Error::new(ErrorKind::Data, what).with_hint("write the day of each session as a date without a zone")
+            );
+        }
+        (Date32 | Date64 | Timestamp(_, None), "a date") => Some(Timestamp(TimeUnit::Microsecond, None)),
+        (other, "a number") if other.is_numeric() => Some(Float64),
+        _ => None,
+    };
+    to.and_then(|to| cast(column, &to).ok()).ok_or_else(|| {
+        let what = format!("column `{name}` of `{path}` is {}, not {expected}", column.data_type());
+        Error::new(ErrorKind::Data, what)
+    })
 }
 
 /// The day of a row, or what is wrong with it.

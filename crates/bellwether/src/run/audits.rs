@@ -13,7 +13,7 @@ use super::scope::{archived_scope, requests_in_words};
 use super::start::DEMO_SEED;
 use crate::archive::{Scope, View, no_runs, of_service, services, too_early};
 use crate::audit::answers::answers;
-use crate::audit::quality::{Quality, RowFindings, of_rows, quality};
+use crate::audit::quality::{Quality, quality};
 use crate::audit::revisions::{Revisions, revisions};
 use crate::audit::skill::{Skill, SkillInput, WhenMissing, skill};
 use crate::audit::sources::{Sources, sources};
@@ -25,7 +25,7 @@ use crate::plan::{DatasetPlan, Filter, Plan, PricesPlan, RowKind, Source};
 use crate::prices::{PriceRows, PriceSource, Prices, find};
 use crate::process::cancel::CancellationToken;
 use crate::serve::Universe;
-use crate::time::{Clock, unique_name};
+use crate::time::Clock;
 
 /// Runs work as a stage.
 fn run_as_stage<T>(control: &Control, name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
@@ -176,17 +176,15 @@ pub fn audit_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch
 
 fn find_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
     let view = options.view()?;
-    let (answers, rows) = match options.plan {
+    let answers = match options.plan {
         Some(plan) => {
-            let scope = archived_scope(plan, &view)?;
-            let requests = requests_in_words(plan, &view, &scope)?;
-            let scratch = std::env::temp_dir().join(format!(".bellwether-{}", unique_name(Clock::System.now())));
-            let rows = of_rows(&view, &scope, &plan.dataset, scratch)?;
-            (answers(&view, |request| requests.contains(request))?, rows)
+            let requests = requests_in_words(plan, &view, &archived_scope(plan, &view)?)?;
+            answers(&view, |request| requests.contains(request))?
         }
-        None => (answers(&view, |_| true)?, RowFindings::default()),
+        None => answers(&view, |_| true)?,
     };
-    quality(&options.subject()?, answers, rows, deliver)
+    let plan = options.plan.map(|plan| &plan.dataset);
+    quality(&options.subject()?, answers, plan, scratch(Clock::System), deliver)
 }
 
 /// Tests the dataset of a plan for look-ahead.

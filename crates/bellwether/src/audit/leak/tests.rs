@@ -10,7 +10,7 @@ use arrow::array::{
 };
 use chrono::DateTime;
 
-use super::{Experiment, Leak, TrialOutcome};
+use super::{Experiment, Leak, TrialOutcome, all_of};
 use crate::archive::{Archive, Interrupted, NewRun, Scope, Unfinished};
 use crate::definition::DefinitionFile;
 use crate::interface::Endpoint;
@@ -72,8 +72,8 @@ fn run_trials(rest: &str, times: [&str; 2], read: fn(Slab) -> Slab) -> Leak {
     };
     let scratch = folder.path().join(".scratch-20261120T213000Z-7f3a");
     std::fs::create_dir(&scratch).unwrap();
-    let work = Experiment { scope: &scope, plan: &plan.dataset, scratch: &scratch, read };
-    work.leak(&archive).unwrap()
+    let work = Experiment { scope: &scope, plan: &plan.dataset, scratch: &scratch, view: &all_of(&archive), read };
+    work.leak().unwrap()
 }
 
 /// An archive of twelve days of signals and articles, each at a time of day.

@@ -14,13 +14,11 @@ use chrono::NaiveDate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Finding;
 use crate::archive::History;
-use crate::audit::observed::ObservedColumns;
-use crate::audit::subject::{Subject, day};
+use crate::audit::subject::{ObservedColumns, Subject, day};
 use crate::error::Result;
 use crate::interface::{Period, Regime, Signal, Ticker};
-use crate::tables::{SeriesKey, Table};
+use crate::tables::Table;
 use crate::time::MICROS_PER_DAY;
 
 /// The signals of a week.
@@ -54,44 +52,24 @@ pub struct Rename {
     pub id: Option<String>,
 }
 
-impl Rename {
-    /// It as a finding: the first date of the other, the last of the one, the dates that both have, and the share of them
-    /// with the same signal.
-    pub(super) fn finding(&self) -> Finding {
-        let micros = |date: NaiveDate| date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_micros();
-        let (table, ticker) = (Some(Table::Signals), self.ticker.clone());
-        Finding {
-            kind: "rename",
-            key: Some(SeriesKey { table, ticker, period: Some(self.period), regime: Some(self.regime) }),
-            date: Some(micros(self.begins)),
-            until: Some(micros(self.ends)),
-            count: Some(self.overlap),
-            value: Some(self.equal as f64 / self.overlap as f64),
-            what: Some(self.successor.to_string()),
-            ..Finding::default()
-        }
-    }
-}
-
 /// A period and a regime.
 type Pair = (Period, Regime);
 
 /// A signal as it stands: its date as written, in microseconds; its direction, and the bits of its confidence.
 type StandingSignal = (i64, Option<&'static str>, Option<u64>);
 
-/// The signals of a series in scope; none of other tables.
-fn signals(
-    subject: &Subject,
-    history: &History,
-    observed: &ObservedColumns<'_>,
-) -> Option<(Pair, Vec<StandingSignal>)> {
-    let pair = (history.key.period?, history.key.regime?);
+/// The signals of a series in scope.
+fn signals(subject: &Subject, history: &History, observed: &ObservedColumns<'_>) -> Vec<StandingSignal> {
     let signal = |row: usize| {
         let date = observed.written_date(row).filter(|_| subject.has_date(observed, row))?;
         let value = observed.value(row);
         Some((date, value.signal.map(Signal::as_str), value.number.map(f64::to_bits)))
     };
-    Some((pair, observed.known_rows(history).filter_map(signal).collect()))
+    observed.known_rows(history).filter_map(signal).collect()
+}
+
+fn pair_of(history: &History) -> Option<Pair> {
+    history.key.period.zip(history.key.regime)
 }
 
 /// The hash of a week of a series; none if its signals are mostly equal.
@@ -108,8 +86,8 @@ pub(super) type Ends = HashMap<Ticker, (i64, usize, Vec<(i64, u64)>)>;
 
 /// Takes the end of a series.
 pub(super) fn add_end(ends: &mut Ends, subject: &Subject, history: &History, observed: &ObservedColumns<'_>) {
-    let Some((pair, signals)) = signals(subject, history, observed) else { return };
-    let Some((last, ..)) = signals.last() else { return };
+    let signals = signals(subject, history, observed);
+    let (Some((last, ..)), Some(pair)) = (signals.last(), pair_of(history)) else { return };
     let (end, longest, weeks) = ends.entry(history.key.ticker.clone()).or_insert((*last, 0, Vec::new()));
     *end = (*last).max(*end);
     if signals.len() > *longest {
@@ -134,8 +112,8 @@ pub(super) fn last_weeks(ends: Ends) -> LastWeeks {
     all
 }
 
-/// Tickers that ended, each with one that has a week of its series.
-pub(super) type Candidates = BTreeSet<(Ticker, (Ticker, Pair))>;
+/// Tickers that ended, each with one that has a week of its series, and the pair of these.
+pub(super) type Candidates = BTreeSet<(Ticker, Ticker, Pair)>;
 
 /// Looks for the last weeks of others in a series that goes on.
 pub(super) fn look(
@@ -148,13 +126,13 @@ pub(super) fn look(
     if last_weeks.is_empty() {
         return;
     }
-    let Some((pair, signals)) = signals(subject, history, observed) else { return };
-    let Some((last, ..)) = signals.last() else { return };
+    let signals = signals(subject, history, observed);
+    let (Some((last, ..)), Some(pair)) = (signals.last(), pair_of(history)) else { return };
     for week in signals.windows(WEEK) {
         let Some(of_date) = last_weeks.get(&week[WEEK - 1].0) else { continue };
         for (ticker, end) in hash_of(pair, week).and_then(|hash| of_date.get(&hash)).into_iter().flatten() {
             if end + LATE < *last && *ticker != history.key.ticker {
-                found.insert((ticker.clone(), (history.key.ticker.clone(), pair)));
+                found.insert((ticker.clone(), history.key.ticker.clone(), pair));
             }
         }
     }
@@ -162,76 +140,58 @@ pub(super) fn look(
 
 /// The candidates whose histories are the same, in ticker order.
 pub(super) fn compare(candidates: &Candidates, subject: &Subject) -> Result<Vec<Rename>> {
-    let mut pairs: Vec<&(Ticker, (Ticker, Pair))> = Vec::new();
-    for candidate in candidates {
-        if pairs.iter().rev().take_while(|(ticker, _)| *ticker == candidate.0).count() < 3 {
-            pairs.push(candidate);
+    let mut wanted: HashSet<(&Ticker, Pair)> = HashSet::new();
+    let mut compared: Vec<(&Ticker, &Ticker, Pair)> = Vec::new();
+    for (ticker, successor, pair) in candidates {
+        if compared.iter().rev().take_while(|(one, ..)| *one == ticker).count() < 3 {
+            compared.push((ticker, successor, *pair));
+            wanted.extend([(ticker, *pair), (successor, *pair)]);
         }
     }
-    if pairs.is_empty() {
-        return Ok(Vec::new());
-    }
-    let both =
-        |(ticker, (successor, pair)): &&(Ticker, (Ticker, Pair))| [(ticker.clone(), *pair), (successor.clone(), *pair)];
-    let wanted: HashSet<(Ticker, Pair)> = pairs.iter().flat_map(both).collect();
     let mut series = HashMap::new();
-    subject.each_piece(
-        |view| view.observations(Table::Signals),
-        |histories, observed| {
-            let mut found = Vec::new();
-            for history in histories.series.iter().filter(|history| subject.has(&history.key)) {
-                let pair = history.key.period.zip(history.key.regime);
-                if let Some(key) =
-                    pair.map(|pair| (history.key.ticker.clone(), pair)).filter(|key| wanted.contains(key))
-                {
-                    found.extend(signals(subject, history, observed).map(|(_, signals)| (key, signals)));
+    if !wanted.is_empty() {
+        subject.each_piece(
+            |view| view.observations(Table::Signals),
+            |histories, observed| {
+                let mut found = Vec::new();
+                for history in subject.series(histories) {
+                    let ticker = &history.key.ticker;
+                    if let Some(pair) = pair_of(history).filter(|pair| wanted.contains(&(ticker, *pair))) {
+                        found.push(((ticker.clone(), pair), signals(subject, history, observed)));
+                    }
                 }
-            }
-            Ok(found)
-        },
-        |found| {
-            series.extend(found);
-            Ok(())
-        },
-    )?;
+                Ok(found)
+            },
+            |found| {
+                series.extend(found);
+                Ok(())
+            },
+        )?;
+    }
     let mut renames = Vec::new();
-    for (ticker, (successor, pair)) in pairs {
-        let signals = |ticker: &Ticker| series.get(&(ticker.clone(), *pair));
-        if let (Some(old), Some(new)) = (signals(ticker), signals(successor)) {
-            renames.extend(rename(subject, [ticker, successor], *pair, [old, new]));
+    for (ticker, successor, pair) in compared {
+        let of = |ticker: &Ticker| series.get(&(ticker.clone(), pair)).map_or(&[][..], Vec::as_slice);
+        let (old, new) = (of(ticker), of(successor));
+        let later: HashMap<i64, &StandingSignal> = new.iter().map(|signal| (signal.0, signal)).collect();
+        let both = || old.iter().filter_map(|signal| Some((signal, *later.get(&signal.0)?)));
+        let (overlap, equal) = (both().count(), both().filter(|(one, other)| one == other).count());
+        // A vendor also rewrites its past.
+        if overlap >= 20
+            && equal as f64 >= 0.9 * overlap as f64
+            && let (Some(last), Some(first)) = (old.last(), new.first())
+        {
+            renames.push(Rename {
+                ticker: ticker.clone(),
+                successor: successor.clone(),
+                period: pair.0,
+                regime: pair.1,
+                ends: day(last.0),
+                begins: day(first.0),
+                overlap: overlap as u64,
+                equal: equal as u64,
+                id: subject.identity.shared_id(ticker, successor).map(str::to_owned),
+            });
         }
     }
     Ok(renames)
-}
-
-/// Two tickers with the same history of a pair, if it is the same.
-fn rename(
-    subject: &Subject,
-    [ticker, successor]: [&Ticker; 2],
-    (period, regime): Pair,
-    [old, new]: [&Vec<StandingSignal>; 2],
-) -> Option<Rename> {
-    let later: HashMap<i64, &StandingSignal> = new.iter().map(|signal| (signal.0, signal)).collect();
-    let (mut overlap, mut equal) = (0, 0);
-    for signal in old {
-        if let Some(other) = later.get(&signal.0) {
-            overlap += 1;
-            equal += u64::from(*other == signal);
-        }
-    }
-    // A vendor also rewrites its past.
-    if overlap < 20 || (equal as f64) < 0.9 * overlap as f64 {
-        return None;
-    }
-    Some(Rename {
-        ticker: ticker.clone(),
-        successor: successor.clone(),
-        period,
-        regime,
-        ends: day(old.last()?.0),
-        begins: day(new.first()?.0),
-        overlap,
-        equal,
-        id: subject.identity.shared_id(ticker, successor).map(str::to_owned),
-    })
 }

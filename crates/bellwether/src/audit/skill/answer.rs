@@ -11,10 +11,11 @@ use crate::plan::Days;
 use crate::prices::Day;
 
 /// The state of a history that is measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Signals that were seen when they were published, as first published.
+    #[default]
     Published,
     /// All signals that are listed today, as they stand.
     Today,

@@ -13,13 +13,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::archive::{Histories, History};
-use crate::audit::observed::ObservedColumns;
 use crate::audit::revisions::{CoveredDates, CoveredSpan};
-use crate::audit::subject::Subject;
+use crate::audit::subject::{ObservedColumns, Subject};
 use crate::freshness::fresh_until;
 use crate::interface::{Period, Regime, Signal, Ticker};
 use crate::plan::DatasetPlan;
-use crate::prices::horizon::{DatedEntries, Exits, first_after};
+use crate::prices::horizon::{DatedEntries, Exits, end_day, first_after};
 use crate::prices::{Day, Prices, TickerPrices};
 use crate::tables::SeriesKey;
 use crate::time::MICROS_PER_DAY;
@@ -313,7 +312,7 @@ impl Intake<'_> {
     /// The signals of some histories.
     pub(super) fn cells(&self, histories: &Histories, observed: &ObservedColumns<'_>) -> AllCells {
         let mut all = AllCells::new();
-        for history in histories.series.iter().filter(|history| self.subject.has(&history.key)) {
+        for history in self.subject.series(histories) {
             if let (Some(period), Some(regime)) = (history.key.period, history.key.regime) {
                 self.add_series(history, observed, (period, regime), &mut all);
             }
@@ -408,7 +407,7 @@ impl Intake<'_> {
             found.counts.incomplete += 1;
             if is_published {
                 let entered = sessions.get(entry).copied().unwrap_or_else(|| self.plan.sessions.nth_after(before, 1));
-                let end = crate::prices::horizon::end_day(*period, entered, &self.plan.sessions);
+                let end = end_day(*period, entered, &self.plan.sessions);
                 all.next_end = Some(all.next_end.map_or(end, |known| known.min(end)));
             }
             return;

@@ -47,20 +47,19 @@ pub(super) fn check(
     };
     let mut names: Vec<Name<'_>> = prices.tickers.iter().map(name).collect();
     names.sort_unstable_by_key(|name| name.ticker);
-
-    let mut warnings = range(prices, signals, newest);
     let trades = |day: Day| calendar.nth_after(day - 1, 1) == day;
-    warnings.extend(trading_days(&names, sessions, calendar, &trades)?);
-    warnings.extend(factors(&names, sessions)?);
-    warnings.extend(repeats(&names, sessions, &trades));
-    warnings.extend(order(&names, sessions)?);
+    let mut warnings = Vec::new();
+    range(prices, signals, newest, &mut warnings);
+    trading_days(&names, sessions, calendar, &trades, &mut warnings)?;
+    factors(&names, sessions, &mut warnings)?;
+    repeats(&names, sessions, &trades, &mut warnings);
+    order(&names, sessions, &mut warnings)?;
     warnings.extend(logarithms(&names));
     Ok(warnings)
 }
 
 /// Tickers with signals and without prices, and prices that end before the signals do.
-fn range(prices: &Prices, signals: &BTreeSet<Ticker>, newest: Option<Day>) -> Vec<String> {
-    let mut warnings = Vec::new();
+fn range(prices: &Prices, signals: &BTreeSet<Ticker>, newest: Option<Day>, warnings: &mut Vec<String>) {
     let unpriced: Vec<String> = signals.iter().filter(|ticker| !prices.know(ticker)).map(ToString::to_string).collect();
     if !unpriced.is_empty() {
         let (count, all) = (group_digits(unpriced.len() as u64), count_of(signals.len() as u64, "ticker", "tickers"));
@@ -77,7 +76,6 @@ fn range(prices: &Prices, signals: &BTreeSet<Ticker>, newest: Option<Day>) -> Ve
             date(newest)
         ));
     }
-    warnings
 }
 
 /// Closes on days without trading, dates that are a day off, and trading days of the calendar without closes.
@@ -86,7 +84,8 @@ fn trading_days(
     sessions: &[Day],
     calendar: &Sessions,
     trades: &impl Fn(Day) -> bool,
-) -> Result<Vec<String>> {
+    warnings: &mut Vec<String>,
+) -> Result<()> {
     // Of a session's day, the one before and the one after: whether the market trades.
     let open: Vec<[bool; 3]> = sessions.iter().map(|day| [*day, day - 1, day + 1].map(trades)).collect();
     let mut off: BTreeMap<usize, Vec<String>> = BTreeMap::new();
@@ -107,7 +106,6 @@ fn trading_days(
             }
         }
     }
-    let mut warnings = Vec::new();
     for (found, what, other) in [(&a_day_off[0], "late", "before"), (&a_day_off[1], "early", "after")] {
         if found.len() * 10 >= names.len() * 9 {
             let what =
@@ -139,7 +137,7 @@ fn trading_days(
             count_of(missing.len() as u64, "trading day of the calendar has", "trading days of the calendar have");
         warnings.push(format!("{days} no closes, the first {}", date(*first)));
     }
-    Ok(warnings)
+    Ok(())
 }
 
 /// The successive closes of a name: the session of the second, and both.
@@ -153,7 +151,7 @@ fn steps<'a>(name: &Name<'a>) -> impl Iterator<Item = (usize, [f64; 2])> + use<'
 }
 
 /// Single closes that are off by a factor, and moves by the factor of a split that last.
-fn factors(names: &[Name<'_>], sessions: &[Day]) -> Result<Vec<String>> {
+fn factors(names: &[Name<'_>], sessions: &[Day], warnings: &mut Vec<String>) -> Result<()> {
     let (mut single, mut lasting) = (Vec::new(), Vec::new());
     // How many names have two closes at a session, and how many of them change by the same factor.
     let mut all = vec![0_usize; sessions.len()];
@@ -181,19 +179,12 @@ fn factors(names: &[Name<'_>], sessions: &[Day]) -> Result<Vec<String>> {
         let what = format!("the close of {} {change} on {}", of_all(*count, all[*session]), date(sessions[*session]));
         return Err(Error::new(ErrorKind::Data, what).with_hint("write all closes in the same unit"));
     }
-    let mut warnings = Vec::new();
-    if !single.is_empty() {
-        let closes = count_of(single.len() as u64, "close is", "closes are");
-        warnings.push(format!("{closes} far from those before and after: {}; correct them", listed(&single)));
-    }
-    if !lasting.is_empty() {
-        let closes = count_of(lasting.len() as u64, "close changes", "closes change");
-        warnings.push(format!(
-            "{closes} by the factor of a split: {}; if they were splits, adjust the prices",
-            listed(&lasting)
-        ));
-    }
-    Ok(warnings)
+    let far = "far from those before and after";
+    warnings.extend(several(&single, ["close is", "closes are"], far, "correct them"));
+    let split = "by the factor of a split";
+    let remedy = "if they were splits, adjust the prices";
+    warnings.extend(several(&lasting, ["close changes", "closes change"], split, remedy));
+    Ok(())
 }
 
 /// How a close changes if it does so by the factor of a split or of a mistaken unit.
@@ -206,7 +197,7 @@ fn change_by_factor(ratio: f64) -> Option<String> {
 }
 
 /// Names whose last close is repeated to the end, and sessions on which nearly all closes repeat the one before.
-fn repeats(names: &[Name<'_>], sessions: &[Day], trades: &impl Fn(Day) -> bool) -> Vec<String> {
+fn repeats(names: &[Name<'_>], sessions: &[Day], trades: &impl Fn(Day) -> bool, warnings: &mut Vec<String>) {
     let mut counts = vec![[0_u32; 2]; sessions.len()];
     let mut frozen = Vec::new();
     for name in names {
@@ -226,22 +217,18 @@ fn repeats(names: &[Name<'_>], sessions: &[Day], trades: &impl Fn(Day) -> bool) 
             frozen.push(format!("{} since {}", name.ticker, date(sessions[last_change])));
         }
     }
-    let mut warnings = Vec::new();
-    if !frozen.is_empty() {
-        let tickers = count_of(frozen.len() as u64, "ticker repeats its close", "tickers repeat their close");
-        warnings.push(format!("{tickers} to the end: {}; end a name with its last trade", listed(&frozen)));
-    }
-    let share = |[all, same]: [u32; 2]| f64::from(same) / f64::from(all);
+    let repeat = ["ticker repeats its close", "tickers repeat their close"];
+    warnings.extend(several(&frozen, repeat, "to the end", "end a name with its last trade"));
     let mut shares: Vec<(usize, f64)> = Vec::new();
-    for (session, counts) in counts.iter().enumerate() {
-        if counts[0] as usize >= MIN_NAMES && trades(sessions[session]) {
-            shares.push((session, share(*counts)));
+    for (session, [all, same]) in counts.iter().enumerate() {
+        if *all as usize >= MIN_NAMES && trades(sessions[session]) {
+            shares.push((session, f64::from(*same) / f64::from(*all)));
         }
     }
     let mut sorted: Vec<f64> = shares.iter().map(|(_, share)| *share).collect();
     sorted.sort_unstable_by(f64::total_cmp);
     // In a file that is filled from week to week, most sessions repeat the one before.
-    let Some(usual) = sorted.get(sorted.len() / 10).map(|share| share.max(0.02)) else { return warnings };
+    let Some(usual) = sorted.get(sorted.len() / 10).map(|share| share.max(0.02)) else { return };
     // Names that do not trade on their own account are never so many at once.
     let is_filled = |(session, share): &&(usize, f64)| {
         let deviation = (usual * (1.0 - usual) / f64::from(counts[*session][0])).sqrt();
@@ -256,11 +243,10 @@ fn repeats(names: &[Name<'_>], sessions: &[Day], trades: &impl Fn(Day) -> bool) 
             of_all(counts[*first][1] as usize, counts[*first][0] as usize)
         ));
     }
-    warnings
 }
 
 /// Closes that are as far apart in a session as in twenty, and names that do not move together.
-fn order(names: &[Name<'_>], sessions: &[Day]) -> Result<Vec<String>> {
+fn order(names: &[Name<'_>], sessions: &[Day], warnings: &mut Vec<String>) -> Result<()> {
     let (mut judged, mut unordered) = (0, 0);
     let mut signs = vec![[0_u32; 2]; sessions.len()];
     for name in names {
@@ -293,15 +279,15 @@ fn order(names: &[Name<'_>], sessions: &[Day]) -> Result<Vec<String>> {
     }
     // With few names or sessions, it is not strange that they do not move together.
     let is_enough = names.len() >= 30 && sessions.len() >= 250 && pairs > 0.0;
-    if !is_enough || together / pairs > 0.02 {
-        return Ok(Vec::new());
+    if is_enough && together / pairs <= 0.02 {
+        warnings.push(format!(
+            "the {} do not move together (mean correlation of their directions {}), as names of one market do: check that \
+             each close stands beside its own date",
+            count_of(names.len() as u64, "ticker", "tickers"),
+            round(together / pairs, 3)
+        ));
     }
-    Ok(vec![format!(
-        "the {} do not move together (mean correlation of their directions {}), as names of one market do: check that each \
-         close stands beside its own date",
-        count_of(names.len() as u64, "ticker", "tickers"),
-        round(together / pairs, 3)
-    )])
+    Ok(())
 }
 
 /// Closes whose changes over twenty sessions do not grow with their level, as those of logarithms.
@@ -345,6 +331,12 @@ fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();
     let middle = numbers.len() / 2;
     if numbers.is_empty() { f64::NAN } else { *numbers.select_nth_unstable_by(middle, f64::total_cmp).1 }
+}
+
+/// How many were found, which they are, and what to do about them; none without any.
+fn several(found: &[String], [one, many]: [&str; 2], what: &str, remedy: &str) -> Option<String> {
+    let count = count_of(found.len() as u64, one, many);
+    (!found.is_empty()).then(|| format!("{count} {what}: {}; {remedy}", listed(found)))
 }
 
 /// `3 of 500 tickers`.

@@ -8,7 +8,7 @@ use bellwether_statistics::{OverlappingSeries, Share, Windows};
 
 use super::answer::Hindsight;
 use super::cells::{Rewrite, Vote, is_sell};
-use super::measure::{Center, DateFrame, Measuring};
+use super::frame::{Center, DateFrame, Measuring};
 use crate::prices::{Day, date};
 
 /// Votes of a date.

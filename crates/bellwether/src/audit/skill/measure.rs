@@ -7,75 +7,22 @@ use bellwether_statistics::calibration::Calibration;
 use bellwether_statistics::{OverlappingSeries, RankedCases, Ranks, Share, Windows};
 use chrono::Datelike;
 
+use super::PairSkill;
 use super::answer::{
-    ConfidenceMeasure, DateCorrelation, DateReturns, FeatureMeasure, Gone, LagMeasure, Measure, NewsMeasure,
-    RankMeasure, Reliability, Rewritten, SectorMeasure, SeriesMeasure, Side, SideMeasure, State, YearMeasure,
+    ConfidenceMeasure, DateCorrelation, DateReturns, FeatureMeasure, FeatureSkill, Gone, LagMeasure, Measure,
+    NewsMeasure, RankMeasure, Reliability, Rewritten, SectorMeasure, SeriesMeasure, Side, SideMeasure, State,
+    YearMeasure,
 };
-use super::beta::Betas;
 use super::cells::{Cell, PairCells, is_sell};
+use super::frame::{Center, DateFrame, LAGS, Measuring, mean};
 use super::hindsight::HindsightCounts;
-use super::news::{GROUPS, SignalNews};
+use super::news::GROUPS;
 use crate::interface::{Period, Regime};
-use crate::prices::horizon::{EntrySpan, Exits};
-use crate::prices::{Day, Prices, date};
+use crate::prices::horizon::EntrySpan;
+use crate::prices::{Day, date};
 
 /// A date with fewer names is not measured.
 const MIN_NAMES: usize = 5;
-
-/// The number of lags.
-const LAGS: usize = 5;
-
-/// A pair as it was measured.
-pub(super) struct MeasuredPair {
-    pub(super) measures: [Measure; 3],
-    pub(super) rewritten: Rewritten,
-    pub(super) gone: Gone,
-    pub(super) hindsight: HindsightCounts,
-    /// The features of its news; empty unless they are measured at this pair.
-    pub(super) features: Vec<[FeatureMeasure; 3]>,
-}
-
-/// What pairs are measured with.
-#[derive(Clone, Copy)]
-pub(super) struct Measuring<'a> {
-    pub(super) prices: &'a Prices,
-    pub(super) exits: &'a Exits,
-    pub(super) betas: &'a Betas,
-    /// The names of the sectors, and the index of that of each name.
-    pub(super) sectors: &'a (Vec<String>, Vec<usize>),
-    /// The names of which nothing is listed any more.
-    pub(super) delisted: &'a HashSet<u16>,
-    /// None if the dataset has none.
-    pub(super) news: Option<&'a SignalNews>,
-}
-
-/// The signals of a date with what followed.
-pub(super) struct DateFrame<'a> {
-    pub(super) day: Day,
-    pub(super) cells: &'a [Cell],
-    /// The sessions of their exits, and their returns.
-    pub(super) exits: Vec<usize>,
-    pub(super) returns: Vec<f64>,
-    /// The returns over one horizon after the other.
-    by_lag: [Ranks; LAGS],
-    sectors: Vec<usize>,
-    betas: Ranks,
-}
-
-impl DateFrame<'_> {
-    /// Scores of the signals that are taken; not a number for the others.
-    fn scores(&self, score: impl Fn(&Cell) -> Option<f64>) -> Ranks {
-        Ranks::new(self.cells.iter().map(|cell| score(cell).unwrap_or(f64::NAN)).collect())
-    }
-
-    /// The entries of the signals that have a number.
-    fn entries(&self, values: &Ranks) -> EntrySpan {
-        let mut entries = EntrySpan::NONE;
-        let known = self.cells.iter().zip(values.values()).filter(|(_, value)| !value.is_nan());
-        known.for_each(|(cell, _)| entries.add(cell.entry));
-        entries
-    }
-}
 
 /// Rank correlations by date, in order.
 #[derive(Clone, Debug, Default)]
@@ -90,29 +37,32 @@ impl Series {
     }
 }
 
+/// What became of a pair: its measures, those of the features of its news if they are measured at it, and its hindsight.
+pub(super) type Measured = (PairSkill, Vec<FeatureSkill>, HindsightCounts);
+
 impl Measuring<'_> {
     /// Measures the signals of a pair.
-    pub(super) fn measure(&self, pair: (Period, Regime), mut of_pair: PairCells) -> MeasuredPair {
+    pub(super) fn measure(&self, (period, regime): (Period, Regime), mut of_pair: PairCells) -> Measured {
+        let pair = (period, regime);
         of_pair.sort();
         let mut tallies = State::ALL.map(|state| Tally::new(state, self));
         let at_news = self.news.filter(|news| news.is_measured_at(pair));
-        let mut features: Vec<[FeatureTally; 3]> = at_news
-            .map_or(&[][..], |news| &news.features)
-            .iter()
-            .map(|_| State::ALL.map(|state| (RankTally::new(state, self), Series::default())))
-            .collect();
+        let names = at_news.map_or(&[][..], |news| &news.features);
+        let tally = |state| (RankTally::new(state, self), Series::default());
+        let mut features: Vec<[(RankTally, Series); 3]> = names.iter().map(|_| State::ALL.map(tally)).collect();
         let (mut rewritten, mut gone) = (RewrittenSums::default(), GoneSums::default());
         let mut hindsight = HindsightCounts::default();
         let mut votes = of_pair.votes.as_slice();
         for cells in of_pair.cells.chunk_by(|one, next| one.day == next.day) {
-            let date = self.date_frame(pair.0, cells);
+            let date = self.date_frame(period, cells);
             let published = date.scores(|cell| cell.is_published.then_some(cell.first));
             let today = date.scores(|cell| Some(cell.latest));
             let left = date.scores(|cell| cell.is_published.then_some(cell.latest));
             let news = self.news.map(|news| news.of_date(pair, cells));
-            let [news_published, news_today] = news.as_ref().map_or([&[][..]; 2], |news| news.groups());
-            tallies[0].add(&published, &date, news_published, pair.0, self);
-            let correlation = tallies[1].add(&today, &date, news_today, pair.0, self);
+            let [news_published, news_today] =
+                news.as_ref().map_or([&[][..]; 2], |news| news.groups.each_ref().map(Vec::as_slice));
+            tallies[0].add(&published, &date, news_published, period, self);
+            let correlation = tallies[1].add(&today, &date, news_today, period, self);
             tallies[2].ranks.add_difference([&published, &left], &date, date.entries(&published));
             for (feature, [first, latest, both]) in features.iter_mut().enumerate() {
                 let Some(news) = &news else { continue };
@@ -121,77 +71,47 @@ impl Measuring<'_> {
                     Ranks::new(values.iter().zip(other).map(|(value, other)| value + 0.0 * other).collect())
                 };
                 let changed = [without(&of_first, &of_latest), without(&of_latest, &of_first)];
-                for (tally, values, given) in [(first, of_first, &published), (latest, of_latest, &today)] {
-                    let values = Ranks::new(values);
+                for ((ranks, partial), values, given) in [(first, of_first, &published), (latest, of_latest, &today)] {
+                    let (values, entries) = (Ranks::new(values), date.entries(given));
                     if values.count() > 0 {
-                        tally.0.add(&values, &date, date.entries(given));
-                        let partial = values.partial_correlation(&date.by_lag[0], given);
-                        tally.1.add(date.entries(given), partial);
+                        ranks.add(&values, &date, entries);
+                        partial.add(entries, values.partial_correlation(&date.by_lag[0], given));
                     }
                 }
                 both.0.add_difference([&changed[0], &changed[1]], &date, date.entries(&left));
             }
             rewritten.add(&date, correlation);
-            gone.add(&date, self.delisted);
-            let of_date = votes.iter().take_while(|vote| vote.day == cells[0].day).count();
-            let window = date.entries(&date.by_lag[0]).window(self.exits, pair.0, 0);
-            hindsight.add(&date, &votes[..of_date], window.clone(), self);
-            gone.windows.push(window);
-            votes = &votes[of_date..];
+            let window = date.entries(&date.by_lag[0]).window(self.exits, period, 0);
+            gone.add(&date, self.delisted, window.clone());
+            let (of_date, rest) = votes.split_at(votes.iter().take_while(|vote| vote.day == cells[0].day).count());
+            hindsight.add(&date, of_date, window, self);
+            votes = rest;
         }
         let [first, latest] = of_pair.flips.map(Share::rate);
         let mut flips = [first, latest, None].into_iter();
-        let measures = tallies.map(|tally| tally.finish(self, pair.0, flips.next().flatten()));
-        let finish = |(ranks, partial): FeatureTally| FeatureMeasure {
+        let finish = |(ranks, partial): (RankTally, Series)| FeatureMeasure {
             state: ranks.state,
-            partial: (ranks.state != State::Difference).then(|| self.series(&partial, pair.0, 0)),
-            ranks: ranks.finish(self, pair.0),
+            partial: (ranks.state != State::Difference).then(|| self.series(&partial, period, 0)),
+            ranks: ranks.finish(self, period),
         };
-        MeasuredPair {
-            measures,
+        let features = names.iter().cloned().zip(features);
+        let features =
+            features.map(|(feature, tallies)| FeatureSkill { feature, period, regime, measures: tallies.map(finish) });
+        let skill = PairSkill {
+            period,
+            regime,
+            signals: of_pair.counts,
+            measures: tallies.map(|tally| tally.finish(self, period, flips.next().flatten())),
             rewritten: rewritten.finish(),
             gone: gone.finish(),
-            hindsight,
-            features: features.into_iter().map(|feature| feature.map(finish)).collect(),
-        }
-    }
-
-    fn date_frame<'a>(&self, period: Period, cells: &'a [Cell]) -> DateFrame<'a> {
-        let mut begins: Vec<Option<usize>> = cells.iter().map(|cell| Some(cell.entry.into())).collect();
-        let exits: Vec<usize> = begins.iter().filter_map(|begin| self.exits.exit(period, (*begin)?)).collect();
-        let by_lag: [Ranks; LAGS] = std::array::from_fn(|_| {
-            let values = begins.iter_mut().zip(cells).map(|(begin, cell)| {
-                let from = begin.take()?;
-                *begin = self.exits.exit(period, from);
-                self.exits.held(self.prices, cell.ticker, from, (*begin)?).map(|(value, _)| value)
-            });
-            Ranks::new(values.map(|value| value.unwrap_or(f64::NAN)).collect())
-        });
-        DateFrame {
-            day: self.prices.sessions()[0] + Day::from(cells[0].day),
-            cells,
-            exits,
-            returns: by_lag[0].values().to_vec(),
-            by_lag,
-            sectors: cells.iter().map(|cell| self.sectors.1[usize::from(cell.ticker)]).collect(),
-            betas: Ranks::new(cells.iter().map(|cell| self.betas.beta(cell.ticker, cell.entry)).collect()),
-        }
-    }
-
-    /// The return of a name between two sessions; not a number if it has none.
-    pub(super) fn value(&self, ticker: u16, from: u16, to: u16) -> f64 {
-        let value = self.exits.held(self.prices, ticker, from.into(), to.into());
-        value.map_or(f64::NAN, |(value, _)| value)
-    }
-
-    /// The windows of the returns of some dates, some horizons after their entry.
-    fn windows(&self, period: Period, lag: usize, dates: impl Iterator<Item = EntrySpan>) -> Windows {
-        Windows::new(dates.map(|entries| entries.window(self.exits, period, lag)))
+            hindsight: hindsight.test(),
+        };
+        (skill, features.collect(), hindsight)
     }
 
     fn series(&self, series: &Series, period: Period, lag: usize) -> SeriesMeasure {
         let windows = self.windows(period, lag, series.0.iter().map(|date| date.0));
-        let (horizon, whole) = (windows.horizon().get() as u64, windows.whole() as u64);
+        let (horizon, whole) = (windows.horizon.get() as u64, windows.whole as u64);
         let correlations: Vec<f64> = series.0.iter().map(|date| date.2).collect();
         SeriesMeasure {
             dates: series.0.len() as u64,
@@ -204,10 +124,8 @@ impl Measuring<'_> {
     }
 }
 
-/// A feature while dates are added: its correlations, and what it adds to the signal.
-type FeatureTally = (RankTally, Series);
-
 /// The rank correlations of a state while dates are added.
+#[derive(Default)]
 struct RankTally {
     state: State,
     dates: Vec<(EntrySpan, DateCorrelation)>,
@@ -223,8 +141,7 @@ impl RankTally {
     fn new(state: State, measuring: &Measuring<'_>) -> Self {
         let sectors = measuring.sectors.0.len();
         let by_sector = vec![Series::default(); if sectors > 1 && state != State::Difference { sectors } else { 0 }];
-        let (within_sectors, given_beta) = Default::default();
-        Self { state, dates: Vec::new(), few: 0, by_lag: Default::default(), by_sector, within_sectors, given_beta }
+        Self { state, by_sector, ..Self::default() }
     }
 
     /// Adds the scores of a date, and returns its correlation; none if it has too few.
@@ -269,45 +186,43 @@ impl RankTally {
 
     fn finish(self, measuring: &Measuring<'_>, period: Period) -> RankMeasure {
         let is_state = self.state != State::Difference;
-        let lags = self.by_lag.iter().enumerate().take(if is_state { LAGS } else { 0 });
-        let of_lag = |(lag, series)| LagMeasure { lag: lag as u64, measure: measuring.series(series, period, lag) };
-        let mut years: BTreeMap<i32, Series> = BTreeMap::new();
-        let mut whole = Series::default();
+        let measure = |series: &Series| measuring.series(series, period, 0);
+        let (mut whole, mut years) = (Series::default(), BTreeMap::<i32, Series>::new());
         for (entries, of) in &self.dates {
             let known = of.correlation.map(|correlation| (*entries, of.names, correlation));
             years.entry(date(of.day).year()).or_default().0.extend(known);
             whole.0.extend(known);
         }
-        let of_year = |(year, series)| YearMeasure { year, measure: measuring.series(&series, period, 0) };
-        let sectors = measuring.sectors.0.iter().zip(&self.by_sector);
-        let sectors = sectors.filter(|(_, series)| !series.0.is_empty()).map(|(sector, series)| SectorMeasure {
-            sector: sector.clone(),
-            measure: measuring.series(series, period, 0),
-        });
+        let lags = self.by_lag.iter().enumerate().filter(|_| is_state);
+        let sectors = measuring.sectors.0.iter().zip(&self.by_sector).filter(|(_, series)| !series.0.is_empty());
         let windows = measuring.windows(period, 0, whole.0.iter().map(|of| of.0));
         let correlations: Vec<f64> = whole.0.iter().map(|of| of.2).collect();
-        let measure = measuring.series(&whole, period, 0);
-        let series = OverlappingSeries::new(correlations.clone(), windows);
-        let optional = |is_some: bool, series: &Series| is_some.then(|| measuring.series(series, period, 0));
+        let SeriesMeasure { dates, names, correlation, horizon, windows: whole_windows, test } = measure(&whole);
+        let positive = mean(correlations.iter().map(|correlation| f64::from(u8::from(*correlation > 0.0))));
+        let series = OverlappingSeries::new(correlations, windows);
         RankMeasure {
-            dates: measure.dates,
-            constant_dates: self.dates.len() as u64 - measure.dates,
+            dates,
+            constant_dates: self.dates.len() as u64 - dates,
             thin_dates: self.few,
-            names: measure.names,
-            correlation: measure.correlation,
-            positive: mean(correlations.iter().map(|correlation| f64::from(u8::from(*correlation > 0.0)))),
-            horizon: measure.horizon,
-            windows: measure.windows,
-            test: measure.test,
+            names,
+            correlation,
+            positive,
+            horizon,
+            windows: whole_windows,
+            test,
             disjoint: series.disjoint_test().ok(),
             refusal: series.cosine_test().err(),
             p_holm: None,
             p_benjamini_hochberg: None,
-            by_lag: lags.map(of_lag).collect(),
-            by_year: years.into_iter().map(of_year).collect(),
-            by_sector: sectors.collect(),
-            within_sectors: optional(!self.by_sector.is_empty(), &self.within_sectors),
-            given_beta: optional(is_state, &self.given_beta),
+            by_lag: lags
+                .map(|(lag, series)| LagMeasure { lag: lag as u64, measure: measuring.series(series, period, lag) })
+                .collect(),
+            by_year: years.iter().map(|(year, series)| YearMeasure { year: *year, measure: measure(series) }).collect(),
+            by_sector: sectors
+                .map(|(sector, series)| SectorMeasure { sector: sector.clone(), measure: measure(series) })
+                .collect(),
+            within_sectors: (!self.by_sector.is_empty()).then(|| measure(&self.within_sectors)),
+            given_beta: is_state.then(|| measure(&self.given_beta)),
             by_date: self.dates.into_iter().map(|(_, of)| of).collect(),
         }
     }
@@ -330,6 +245,7 @@ fn less_means(values: &[f64], is_taken: &[bool], groups: &[usize], count: usize)
 }
 
 /// The measure of the signals of a state while dates are added.
+#[derive(Default)]
 struct Tally {
     ranks: RankTally,
     returns: Vec<DateReturns>,
@@ -349,18 +265,8 @@ struct Tally {
 
 impl Tally {
     fn new(state: State, measuring: &Measuring<'_>) -> Self {
-        let windows = measuring.news.map_or(0, |news| news.windows.len());
-        Self {
-            ranks: RankTally::new(state, measuring),
-            returns: Vec::new(),
-            begins: Vec::new(),
-            confidences: Vec::new(),
-            hits: Vec::new(),
-            highest: Vec::new(),
-            held: 0,
-            replaced: 0,
-            by_news: (0..windows).map(|_| Default::default()).collect(),
-        }
+        let by_news = vec![Default::default(); measuring.news.map_or(0, |news| news.windows.len())];
+        Self { ranks: RankTally::new(state, measuring), by_news, ..Self::default() }
     }
 
     /// Adds a date, with the group of each signal by its news in each window, and returns its correlation.
@@ -441,13 +347,15 @@ impl Tally {
         let sides = |side: fn(&DateReturns) -> Side| side_measure(self.returns.iter().map(side), windows.clone());
         let turnover = (self.held > 0).then(|| self.replaced as f64 / self.held as f64);
         let highest = mean(self.returns.iter().filter_map(|of| of.fifths.iter().flatten().next_back().copied()));
-        let by_news = measuring.news.map_or(&[][..], |news| &news.windows).iter().zip(&self.by_news);
-        let by_news =
-            by_news.flat_map(|((window, _), groups)| {
-                GROUPS.iter().zip(groups).filter(|(_, series)| !series.0.is_empty()).map(|(articles, series)| {
-                    NewsMeasure { window: *window, articles, measure: measuring.series(series, period, 0) }
-                })
-            });
+        // What is replaced is sold, and as much is bought.
+        let break_even = |share: f64| Some(highest? / share / 2.0);
+        let mut by_news = Vec::new();
+        for ((window, _), groups) in measuring.news.map_or(&[][..], |news| &news.windows).iter().zip(&self.by_news) {
+            for (articles, series) in GROUPS.iter().zip(groups).filter(|(_, series)| !series.0.is_empty()) {
+                let measure = measuring.series(series, period, 0);
+                by_news.push(NewsMeasure { window: *window, articles, measure });
+            }
+        }
         let mut returns = self.returns.clone();
         if self.ranks.state == State::Difference {
             returns.resize(self.ranks.dates.len(), DateReturns::default());
@@ -461,12 +369,9 @@ impl Tally {
             fifths: std::array::from_fn(|fifth| mean(self.returns.iter().filter_map(|date| date.fifths[fifth]))),
             spread: mean(self.returns.iter().filter_map(|date| date.spread)),
             turnover,
-            // What is replaced is sold, and as much is bought.
-            break_even: highest
-                .zip(turnover.filter(|share| *share > 0.0))
-                .map(|(highest, share)| highest / share / 2.0),
+            break_even: turnover.filter(|share| *share > 0.0).and_then(break_even),
             flips,
-            by_news: by_news.collect(),
+            by_news,
             returns,
             ranks: self.ranks.finish(measuring, period),
         }
@@ -476,9 +381,9 @@ impl Tally {
     fn confidence(&self, windows: &Windows) -> Option<ConfidenceMeasure> {
         let all = Calibration::new(&self.confidences, &self.hits)?;
         // One date a window, or fewer: a band is drawn from hundreds of resamples.
-        let signals = self.hits.len().div_ceil(windows.horizon().get());
+        let signals = self.hits.len().div_ceil(windows.horizon.get());
         let (mut confidences, mut hits, mut dates) = (Vec::new(), Vec::new(), 0);
-        for index in windows.apart().iter().step_by(signals.div_ceil(5_000).max(1)) {
+        for index in windows.apart.iter().step_by(signals.div_ceil(5_000).max(1)) {
             let rows = self.begins[*index]..self.begins.get(index + 1).copied().unwrap_or(self.hits.len());
             confidences.extend_from_slice(&self.confidences[rows.clone()]);
             hits.extend_from_slice(&self.hits[rows]);
@@ -494,41 +399,6 @@ impl Tally {
             deciles: all.deciles(),
             reliability: Reliability { dates, signals: apart.observations, points: apart.consistency_band() },
         })
-    }
-}
-
-/// The middle of the returns of a date.
-#[derive(Clone, Copy)]
-pub(super) struct Center {
-    pub(super) mean: f64,
-    median: f64,
-    /// The share of those above the median among those that are not the median.
-    above: f64,
-}
-
-impl Center {
-    /// Of some returns; those that are not a number do not count.
-    pub(super) fn new(returns: &[f64]) -> Self {
-        let mut sorted: Vec<f64> = returns.iter().copied().filter(|value| !value.is_nan()).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let count = sorted.len();
-        if count == 0 {
-            return Self { mean: f64::NAN, median: f64::NAN, above: f64::NAN };
-        }
-        let median = (sorted[(count - 1) / 2] + sorted[count / 2]) / 2.0;
-        let above = sorted.iter().filter(|value| **value > median).count() as f64;
-        let below = sorted.iter().filter(|value| **value < median).count() as f64;
-        Self { mean: sorted.iter().sum::<f64>() / count as f64, median, above: above / (above + below) }
-    }
-
-    /// Whether a return went the way of a signal; none if it is the median.
-    pub(super) fn agrees(&self, is_sell: bool, value: f64) -> Option<bool> {
-        (value != self.median).then_some((value < self.median) == is_sell)
-    }
-
-    /// The chance of that if the signal knows nothing.
-    fn luck(&self, is_sell: bool) -> f64 {
-        if is_sell { 1.0 - self.above } else { self.above }
     }
 }
 
@@ -613,7 +483,7 @@ struct GoneSums {
 }
 
 impl GoneSums {
-    fn add(&mut self, date: &DateFrame<'_>, delisted: &HashSet<u16>) {
+    fn add(&mut self, date: &DateFrame<'_>, delisted: &HashSet<u16>, window: Range<usize>) {
         let mean = date.returns.iter().sum::<f64>() / date.returns.len() as f64;
         let mut excess = 0.0;
         for (cell, value) in date.cells.iter().zip(&date.returns).filter(|(cell, _)| cell.is_withdrawn()) {
@@ -626,6 +496,7 @@ impl GoneSums {
             excess += value - mean;
         }
         self.excesses.push(excess);
+        self.windows.push(window);
     }
 
     fn finish(self) -> Gone {
@@ -641,10 +512,4 @@ impl GoneSums {
             test: series.cosine_test().ok(),
         }
     }
-}
-
-/// The mean of some numbers; none without any.
-pub(super) fn mean(numbers: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = numbers.fold((0.0, 0_u64), |(sum, count), number| (sum + number, count + 1));
-    (count > 0).then(|| sum / count as f64)
 }

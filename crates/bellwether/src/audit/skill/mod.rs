@@ -18,9 +18,9 @@
 //! twenty-four bytes each; the archive is read once, and measured a pair at a time.
 
 mod answer;
-mod beta;
 mod cells;
 mod checks;
+mod frame;
 mod hindsight;
 mod measure;
 mod news;
@@ -38,15 +38,15 @@ use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::observed::ObservedColumns;
-use super::subject::Subject;
+use super::subject::{ObservedColumns, Subject};
 use crate::archive::Histories;
 use crate::error::{Error, ErrorKind, Result};
 use crate::interface::{Period, Regime, Ticker};
 use crate::plan::{DatasetPlan, DayCount};
 use crate::prices::horizon::{DatedEntries, Exits};
-use crate::prices::{self, Day, PriceSummary, Prices, date};
+use crate::prices::{Day, PriceSummary, Prices, date};
 use crate::process::in_order::in_order;
+use crate::sessions::number;
 use crate::tables::{SeriesKey, Table};
 use crate::text::human::{count_of, group_digits, percent};
 use crate::time::as_record;
@@ -57,13 +57,12 @@ pub use answer::{
     YearMeasure,
 };
 pub use cells::SignalCounts;
-pub(super) use rows::columns;
+pub(super) use rows::entries;
 pub use rows::schema;
 
-use beta::Betas;
 use cells::{AllCells, Intake};
+use frame::{Betas, Measuring};
 use hindsight::HindsightCounts;
-use measure::{MeasuredPair, Measuring};
 use news::SignalNews;
 
 /// What is measured, and how.
@@ -225,7 +224,7 @@ pub(crate) fn skill(input: SkillInput<'_>, deliver: impl FnMut(&RecordBatch) -> 
     let all = cells_since(None)?;
     let mut signals = SignalCounts::default();
     all.pairs.iter().for_each(|pair| signals += pair.counts);
-    let newest = all.newest.map(|day| day.min(prices::number(subject.view.as_of().date_naive())));
+    let newest = all.newest.map(|day| day.min(number(subject.view.as_of().date_naive())));
     let warnings = checks::check(prices, &plan.sessions, &all.tickers, newest)?;
     let worst_day = worst_day(&all, prices);
     if when_missing == WhenMissing::Refuse {
@@ -240,17 +239,14 @@ pub(crate) fn skill(input: SkillInput<'_>, deliver: impl FnMut(&RecordBatch) -> 
     let (mut pairs, mut features, hindsight) = measure_pairs(measuring, all)?;
     let mut best = Vec::new();
     for state in State::ALL {
-        let index = state as usize;
-        let of_pairs = pairs.iter_mut().map(|of: &mut PairSkill| {
-            let PairSkill { period, regime, measures, .. } = of;
-            Judged { pair: (*period, *regime), feature: None, ranks: &mut measures[index].ranks }
+        let of_pairs = pairs.iter_mut().filter_map(|of: &mut PairSkill| {
+            Judged::new(None, of.period, of.regime, &mut of.measures[state as usize].ranks)
         });
-        best.extend(judge_together(of_pairs.collect(), state));
-        let of_features = features.iter_mut().map(|of: &mut FeatureSkill| {
-            let FeatureSkill { feature, period, regime, measures } = of;
-            Judged { pair: (*period, *regime), feature: Some(feature), ranks: &mut measures[index].ranks }
+        best.extend(judge_together(state, of_pairs));
+        let of_features = features.iter_mut().filter_map(|of: &mut FeatureSkill| {
+            Judged::new(Some(&of.feature), of.period, of.regime, &mut of.measures[state as usize].ranks)
         });
-        best.extend(judge_together(of_features.collect(), state));
+        best.extend(judge_together(state, of_features));
     }
     if let Some(from) = from {
         // What was rewritten since that instant, of the same pairs.
@@ -331,36 +327,22 @@ fn all_gone(pairs: &[PairSkill]) -> Gone {
 
 /// Measures each pair that has signals, in order, and tests the hindsight of all of them.
 fn measure_pairs(measuring: Measuring<'_>, all: AllCells) -> Result<(Vec<PairSkill>, Vec<FeatureSkill>, Hindsight)> {
-    let (mut measured, mut pooled) = (Vec::new(), HindsightCounts::default());
-    let names = measuring.news.map_or(&[][..], |news| &news.features);
-    let mut features = vec![Vec::new(); names.len()];
+    let (mut measured, mut features, mut pooled) = (Vec::new(), Vec::new(), HindsightCounts::default());
     let pairs = Period::all().flat_map(|period| Regime::ALL.map(|regime| (period, regime)));
-    let pairs = pairs.zip(all.pairs).filter(|(_, pair)| pair.counts.all > 0).map(Ok);
     in_order(
-        || Ok(pairs),
-        |(pair, cells)| {
-            let counts = cells.counts;
-            Ok((pair, counts, measuring.measure(pair, cells)))
-        },
-        |((period, regime), signals, pair)| {
-            let MeasuredPair { measures, rewritten, gone, hindsight, features: of_pair } = pair;
+        || Ok(pairs.zip(all.pairs).filter(|(_, cells)| cells.counts.all > 0).map(Ok)),
+        |(pair, cells)| Ok(measuring.measure(pair, cells)),
+        |(pair, of_pair, hindsight)| {
+            measured.push(pair);
+            features.extend(of_pair);
             pooled.add_all(&hindsight);
-            measured.push(PairSkill {
-                period,
-                regime,
-                signals,
-                measures,
-                rewritten,
-                gone,
-                hindsight: hindsight.test(),
-            });
-            for ((of_name, feature), measures) in features.iter_mut().zip(names).zip(of_pair) {
-                of_name.push(FeatureSkill { feature: feature.clone(), period, regime, measures });
-            }
             Ok(())
         },
     )?;
-    Ok((measured, features.into_iter().flatten().collect(), pooled.test()))
+    // In the order of their columns.
+    let names = measuring.news.map_or(&[][..], |news| &news.features);
+    features.sort_by_key(|of: &FeatureSkill| names.iter().position(|name| *name == of.feature));
+    Ok((measured, features, pooled.test()))
 }
 
 fn worst_day(all: &AllCells, prices: &Prices) -> Option<WorstDay> {
@@ -395,34 +377,42 @@ fn refuse_unpriced(all: &AllCells, counts: &SignalCounts, worst: Option<WorstDay
     )))
 }
 
-/// A measure that is judged, with its pair, and its feature if it is of one.
+/// A measure that is judged, with its feature if it is of one, its pair, and its test.
 struct Judged<'a> {
+    feature: Option<String>,
     pair: (Period, Regime),
-    feature: Option<&'a str>,
     ranks: &'a mut RankMeasure,
+    test: MeanTest,
+}
+
+impl<'a> Judged<'a> {
+    /// None without a test.
+    fn new(feature: Option<&str>, period: Period, regime: Regime, ranks: &'a mut RankMeasure) -> Option<Self> {
+        Some(Self { feature: feature.map(str::to_owned), pair: (period, regime), test: ranks.test?, ranks })
+    }
 }
 
 /// Adjusts the p-values of a state for the number of pairs, or of features, and finds the best; none if none has a test.
-fn judge_together(all: Vec<Judged<'_>>, state: State) -> Option<Best> {
-    let mut tested: Vec<Judged<'_>> = all.into_iter().filter(|judged| judged.ranks.test.is_some()).collect();
-    let tests: Vec<MeanTest> = tested.iter().filter_map(|judged| judged.ranks.test).collect();
-    let z_values = tests.iter().map(MeanTest::z).enumerate();
+fn judge_together<'a>(state: State, tested: impl Iterator<Item = Judged<'a>>) -> Option<Best> {
+    let mut tested: Vec<Judged<'a>> = tested.collect();
+    let z_values = tested.iter().map(|judged| judged.test.z()).enumerate();
     let (of_best, z) = z_values.max_by(|(_, one), (_, other)| one.abs().total_cmp(&other.abs()))?;
     let effective = effective_number_of(&tested);
-    let p_values: Vec<f64> = tests.iter().map(|test| test.p).collect();
+    let p_values: Vec<f64> = tested.iter().map(|judged| judged.test.p).collect();
     let adjusted = holm(&p_values).into_iter().zip(benjamini_hochberg(&p_values));
     for (judged, (of_holm, of_bh)) in tested.iter_mut().zip(adjusted) {
         (judged.ranks.p_holm, judged.ranks.p_benjamini_hochberg) = (Some(of_holm), Some(of_bh));
     }
-    let (feature, (period, regime)) = (tested[of_best].feature.map(str::to_owned), tested[of_best].pair);
+    let count = tested.len();
+    let Judged { feature, pair: (period, regime), .. } = tested.swap_remove(of_best);
     Some(Best {
         state,
         feature,
         period,
         regime,
         z,
-        tested: tested.len() as u64,
-        expected: expected_best(tested.len() as f64),
+        tested: count as u64,
+        expected: expected_best(count as f64),
         effective,
         expected_of_effective: effective.map(expected_best),
     })

@@ -49,7 +49,7 @@ pub(super) struct DateNews<'a> {
     news: &'a SignalNews,
     rows: [Vec<Option<u32>>; 2],
     /// As published and today: of each window, the group of each cell by the number of its articles.
-    groups: [Vec<Vec<usize>>; 2],
+    pub(super) groups: [Vec<Vec<usize>>; 2],
 }
 
 impl SignalNews {
@@ -115,11 +115,6 @@ impl SignalNews {
 }
 
 impl DateNews<'_> {
-    /// Of each window, the group of each cell by the number of its articles: as published and today.
-    pub(super) fn groups(&self) -> [&[Vec<usize>]; 2] {
-        self.groups.each_ref().map(Vec::as_slice)
-    }
-
     /// The values of a feature, as published and today; not a number where there is none.
     pub(super) fn values(&self, feature: usize) -> [Vec<f64>; 2] {
         let values = |known: &KnownNews, rows: &[Option<u32>]| -> Vec<f64> {

@@ -8,10 +8,10 @@ use arrow::array::{Date32Array, Float64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use bellwether_statistics::Random;
 
+use super::PairSkill;
 use super::answer::{Hindsight, Measure};
-use super::beta::Betas;
 use super::cells::PairCells;
-use super::measure::{MeasuredPair, Measuring};
+use super::frame::{Betas, Measuring};
 use crate::interface::{Period, Regime};
 use crate::plan::PricesPlan;
 use crate::prices::horizon::Exits;
@@ -138,14 +138,14 @@ impl World {
     /// The hindsight of a vendor.
     #[must_use]
     pub fn hindsight(&self, period: Period, vendor: Vendor) -> Hindsight {
-        self.measure(period, vendor).hindsight.test()
+        self.measure(period, vendor).hindsight
     }
 
-    fn measure(&self, period: Period, vendor: Vendor) -> MeasuredPair {
+    fn measure(&self, period: Period, vendor: Vendor) -> PairSkill {
         let Self { prices, exits, betas, sectors, .. } = self;
         let delisted = &HashSet::new();
         let measuring = Measuring { prices, exits, betas, sectors, delisted, news: None };
-        measuring.measure((period, Regime::ALL[0]), self.signals(period, vendor))
+        measuring.measure((period, Regime::ALL[0]), self.signals(period, vendor)).0
     }
 
     /// Whether a signal has lost between two sessions, relative to the mean.

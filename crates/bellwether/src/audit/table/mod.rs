@@ -15,26 +15,25 @@ mod input;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, SchemaRef, TimestampMicrosecondType};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::observed::ObservedColumns;
-use super::rows::RowValue::{Text, Whole};
-use super::rows::{AuditColumn, RowWriter, always, optional, schema_of};
-use super::subject::{Subject, day};
-use crate::archive::{Coverage, Groups, Histories, merge_failed};
+use super::rows::RowValue::{Owned, Text, Whole};
+use super::rows::{Entry, RowWriter, always, optional, schema_of};
+use super::subject::{ObservedColumns, Subject, day, instant_of};
+use crate::archive::{Coverage, Histories, History, merge_failed};
 use crate::error::Result;
-use crate::interface::{Period, Regime, Signal};
-use crate::plan::{ColumnNames, DatasetPlan, Feature, Filter, NaiveRule};
+use crate::interface::{Period, Regime};
+use crate::plan::{ColumnNames, DatasetPlan, Feature, Filter};
 use crate::tables::{SeriesKey, date, instant};
 use crate::text::human::{count_of, group_digits, portion};
 use crate::time::{MICROS_PER_DAY, as_record, to_record};
 
-use input::{ExaminedColumn, Rows};
+use input::{ExaminedColumn, Rows, ValueKind};
 pub use input::{TableInput, TableSource};
 
 /// How many examples of each column are told.
@@ -167,58 +166,6 @@ impl ValueCounts {
     }
 }
 
-/// What a value of a table is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ValueKind {
-    /// Buy or sell: 1 or -1.
-    Signal,
-    Confidence,
-    /// The confidence, negative for a sell.
-    Score,
-    ArticleScore,
-    /// A feature of the news, which no observation has.
-    Feature,
-}
-
-impl ValueKind {
-    /// The name of its column.
-    fn column(self) -> &'static str {
-        match self {
-            Self::Signal => "signal",
-            Self::Confidence => "confidence",
-            Self::Score | Self::ArticleScore => "score",
-            Self::Feature => "feature",
-        }
-    }
-
-    /// The value of an observation; none if it has none.
-    fn observed(self, observed: &ObservedColumns<'_>, row: usize) -> Option<f64> {
-        if observed.is_withdrawn(row) {
-            return None;
-        }
-        let value = observed.value(row);
-        match self {
-            Self::Signal => value.signal.map(side),
-            Self::Score => Some(side(value.signal?) * value.number?),
-            Self::Confidence | Self::ArticleScore => value.number,
-            Self::Feature => None,
-        }
-    }
-
-    fn in_words(self, value: f64) -> String {
-        match self {
-            Self::Signal if value == side(Signal::Buy) => Signal::Buy.as_str().to_owned(),
-            Self::Signal if value == side(Signal::Sell) => Signal::Sell.as_str().to_owned(),
-            _ => value.to_string(),
-        }
-    }
-}
-
-/// The side of a signal.
-fn side(signal: Signal) -> f64 {
-    if signal == Signal::Buy { 1.0 } else { -1.0 }
-}
-
 /// What became of a value.
 #[derive(Clone, Copy, Debug)]
 struct Judged {
@@ -242,7 +189,7 @@ pub(crate) fn audit_table(
     plan: Option<(&DatasetPlan, Rebuild<'_>)>,
     deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<TableAudit> {
-    let pairs = subject.pairs().unwrap_or_default();
+    let pairs = subject.pairs();
     let periods = Vec::from_iter(BTreeSet::from_iter(pairs.iter().map(|(period, _)| *period)));
     let regimes = Vec::from_iter(BTreeSet::from_iter(pairs.iter().map(|(_, regime)| *regime)));
     let features = plan.filter(|_| input.with_features).map(|(plan, _)| plan.features.iter()).into_iter().flatten();
@@ -256,37 +203,40 @@ pub(crate) fn audit_table(
     if let Some((_, rebuild)) = plan.filter(|_| !features.is_empty()) {
         judge_features(subject, rows, rebuild, &mut judged)?;
     }
-    deliver_rows(rows, &judged, deliver)?;
+    let value = |row: usize, column: usize| {
+        let (judged, column) = (judged[column][row], &rows.columns[column]);
+        Some(JudgedValue { rows, row, column, value: column.values[row]?, judged })
+    };
+    let mut writer = RowWriter::new(entries(), deliver);
+    for row in 0..rows.keys.len() {
+        let values = (0..rows.columns.len()).filter_map(|column| value(row, column));
+        values.filter(|it| it.judged.outcome != Outcome::Known).try_for_each(|it| writer.push(&it))?;
+    }
+    writer.flush()?;
     let (mut total, mut columns) = (ValueCounts::default(), Vec::new());
-    for (column, judged) in rows.columns.iter().zip(&judged) {
+    for (index, column) in rows.columns.iter().enumerate() {
         let mut counts = ValueCounts::default();
-        // The first rows of each kind.
-        let (mut late, mut never, mut unclear) = (Vec::new(), Vec::new(), Vec::new());
-        for row in (0..judged.len()).filter(|row| column.values[*row].is_some()) {
-            counts.add(judged[row].outcome);
-            total.add(judged[row].outcome);
-            let kept = match judged[row].outcome {
-                Outcome::Late => &mut late,
-                Outcome::Never => &mut never,
-                Outcome::Unclear => &mut unclear,
-                _ => continue,
-            };
-            if kept.len() < EXAMPLES {
-                kept.push(row);
+        // The first of each kind, the worst first.
+        let mut worst = [Outcome::Late, Outcome::Never, Outcome::Unclear].map(|outcome| (outcome, Vec::new()));
+        for it in (0..rows.keys.len()).filter_map(|row| value(row, index)) {
+            counts.add(it.judged.outcome);
+            total.add(it.judged.outcome);
+            let of_kind =
+                worst.iter_mut().find(|(outcome, kept)| *outcome == it.judged.outcome && kept.len() < EXAMPLES);
+            if let Some((_, kept)) = of_kind {
+                kept.push(it.example());
             }
         }
-        let worst = late.into_iter().chain(never).chain(unclear).take(EXAMPLES);
-        let examples = worst.map(|row| example(rows, column, row, judged[row])).collect();
+        let examples = worst.into_iter().flat_map(|(_, kept)| kept).take(EXAMPLES).collect();
         columns.push(TableColumn { name: column.name.clone(), counts, examples });
     }
-    let is_later = |row: &usize| rows.dates[*row] > rows.decided[*row];
     let mut found = TableAudit {
         table: rows.name.clone(),
         verdict: Vec::new(),
         as_of: subject.view.as_of(),
         decided: rows.rule.clone(),
         rows: rows.keys.len() as u64,
-        dated_later: (0..rows.keys.len()).filter(is_later).count() as u64,
+        dated_later: rows.dates.iter().zip(&rows.decided).filter(|(date, decided)| date > decided).count() as u64,
         total,
         columns,
         not_examined: rows.others.clone(),
@@ -313,24 +263,20 @@ fn judge_features(subject: &Subject, rows: &Rows, rebuild: Rebuild<'_>, judged: 
         };
         let (then, next, latest) =
             (built(known.checked_sub(1))?, built(Some(known))?, built(instants.len().checked_sub(1))?);
-        for row in of_group {
-            for (place, column) in features.iter().enumerate() {
-                let ExaminedColumn { values, tolerance, .. } = &rows.columns[*column];
-                let Some(value) = values[row as usize] else { continue };
-                let of = |built: &HashMap<u32, Vec<Option<f64>>>| built.get(&row).and_then(|values| values[place]);
-                let has = |built| of(built).is_some_and(|other| are_equal(value, other, *tolerance));
-                let outcome = if has(&then) {
-                    Outcome::Known
-                } else if has(&next) {
-                    Outcome::Unclear
-                } else if has(&latest) {
-                    Outcome::Late
-                } else if latest.contains_key(&row) {
-                    Outcome::Never
-                } else {
-                    Outcome::Unknown
+        for row in &of_group {
+            for (place, index) in features.iter().enumerate() {
+                let column = &rows.columns[*index];
+                let Some(value) = column.values[*row as usize] else { continue };
+                let of = |built: &HashMap<u32, Vec<Option<f64>>>| built.get(row).and_then(|values| values[place]);
+                let has = |built| of(built).is_some_and(|other| column.are_equal(value, other));
+                let outcome = match () {
+                    () if has(&then) => Outcome::Known,
+                    () if has(&next) => Outcome::Unclear,
+                    () if has(&latest) => Outcome::Late,
+                    () if latest.contains_key(row) => Outcome::Never,
+                    () => Outcome::Unknown,
                 };
-                judged[*column][row as usize] = Judged { outcome, first_known: None, known_then: of(&then) };
+                judged[*index][*row as usize] = Judged { outcome, first_known: None, known_then: of(&then) };
             }
         }
     }
@@ -344,37 +290,31 @@ fn features_as_of(
     of_group: &[u32],
     build: impl FnOnce(Filter, &mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<()>,
 ) -> Result<HashMap<u32, Vec<Option<f64>>>> {
-    let mut places: HashMap<(&str, &str, &str), HashMap<i64, Vec<u32>>> = HashMap::new();
-    let (mut tickers, mut dates) = (BTreeSet::new(), Vec::new());
-    for row in of_group {
-        let Some(key) = rows.keys[*row as usize].as_deref() else { continue };
-        let (Some(period), Some(regime)) = (key.period, key.regime) else { continue };
-        let date = rows.dates[*row as usize];
-        let of_series = places.entry((key.ticker.as_str(), period.as_str(), regime.as_str())).or_default();
-        of_series.entry(rows.place(date)).or_default().push(*row);
-        tickers.insert(key.ticker.clone());
-        dates.push(date);
-    }
+    let places = rows.by_series(of_group.iter().copied());
     let mut found = HashMap::new();
-    let (Some(first), Some(last)) = (dates.iter().min(), dates.iter().max()) else { return Ok(found) };
+    let dates = of_group.iter().map(|row| rows.dates[*row as usize]);
+    let (Some(first), Some(last)) = (dates.clone().min(), dates.max()) else { return Ok(found) };
+    let tickers = places.keys().map(|key| key.ticker.clone()).collect();
     let filter =
-        Filter { tickers: Some(tickers), from: Some(day(*first)), to: day(*last).succ_opt(), ..Filter::default() };
+        Filter { tickers: Some(tickers), from: Some(day(first)), to: day(last).succ_opt(), ..Filter::default() };
     build(filter, &mut |batch| {
         let column = |name: &str| batch.column_by_name(name).expect("the dataset has its columns");
         let texts = |name: &str| cast(column(name), &DataType::Utf8).map_err(merge_failed);
         let [tickers, periods, regimes] = [texts("ticker")?, texts("period")?, texts("regime")?];
         let [tickers, periods, regimes] = [&tickers, &periods, &regimes].map(|texts| texts.as_string::<i32>());
         let dates = column("date").as_primitive::<TimestampMicrosecondType>();
-        let numbers = |index: &usize| cast(column(&rows.columns[*index].own), &DataType::Float64).map_err(merge_failed);
-        let numbers = features.iter().map(numbers).collect::<Result<Vec<ArrayRef>>>()?;
+        let mut numbers = Vec::new();
+        for index in features {
+            let values = cast(column(&rows.columns[*index].own), &DataType::Float64).map_err(merge_failed)?;
+            numbers.push(values.as_primitive::<Float64Type>().clone());
+        }
         for at in 0..batch.num_rows() {
-            let of_series = places.get(&(tickers.value(at), periods.value(at), regimes.value(at)));
+            let Ok(ticker) = tickers.value(at).parse() else { continue };
+            let (period, regime) = (periods.value(at).parse().ok(), regimes.value(at).parse().ok());
+            let of_series = places.get(&SeriesKey { table: Some(rows.table), ticker, period, regime });
             let Some(wanted) = of_series.and_then(|dated| dated.get(&rows.place(dates.value(at)))) else { continue };
-            let value = |numbers: &ArrayRef| {
-                let numbers = numbers.as_primitive::<Float64Type>();
-                numbers.is_valid(at).then(|| numbers.value(at))
-            };
-            let values: Vec<Option<f64>> = numbers.iter().map(value).collect();
+            let values = numbers.iter().map(|numbers| numbers.is_valid(at).then(|| numbers.value(at)));
+            let values: Vec<Option<f64>> = values.collect();
             found.extend(wanted.iter().map(|row| (*row, values.clone())));
         }
         Ok(())
@@ -382,36 +322,27 @@ fn features_as_of(
     Ok(found)
 }
 
-/// Whether two numbers are equal, as far as they were written.
-fn are_equal(one: f64, other: f64, tolerance: f64) -> bool {
-    (one - other).abs() <= tolerance * other.abs().max(1.0)
-}
+/// The answers about a series: when each was given, and the dates that it covered.
+type Answers = Vec<(i64, Coverage)>;
 
 /// What became of each value of each column but features.
 fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
-    let mut places: HashMap<&SeriesKey, HashMap<i64, Vec<u32>>> = HashMap::new();
-    for (row, key) in rows.keys.iter().enumerate() {
-        if let Some(key) = key {
-            let of_series = places.entry(key).or_default();
-            of_series.entry(rows.place(rows.dates[row])).or_default().push(row as u32);
-        }
-    }
-    // The answers about each series: when each was given, and the dates that it covered.
-    let mut answers: HashMap<SeriesKey, Vec<(i64, Coverage)>> = HashMap::new();
+    let places = rows.by_series(0..rows.keys.len() as u32);
+    let mut answers: HashMap<SeriesKey, Answers> = HashMap::new();
     for run in subject.view.runs() {
-        for answer in run.answers()?.into_iter().filter(|answer| answer.key.table == Some(rows.table)) {
-            if places.contains_key(&answer.key) {
+        for answer in run.answers()? {
+            if answer.key.table == Some(rows.table) && places.contains_key(&answer.key) {
                 let seen = answer.observed_at.timestamp_micros();
                 answers.entry(answer.key).or_default().push((seen, answer.covers));
             }
         }
     }
-    let of_piece = |histories: &Histories, observed: &ObservedColumns<'_>| {
+    let work = |histories: &Histories, observed: &ObservedColumns<'_>| {
         let mut found = Vec::new();
         for history in &histories.series {
             if let Some(places) = places.get(&history.key) {
                 let answers = answers.get(&history.key).map(Vec::as_slice).unwrap_or_default();
-                judge_series(rows, places, answers, (&history.groups, observed, subject.dates), &mut found);
+                judge_series(subject, rows, (places, answers), history, observed, &mut found);
             }
         }
         Ok(found)
@@ -427,16 +358,17 @@ fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
         }
         Ok(())
     };
-    subject.each_piece(|view| view.whole_observations(rows.table), of_piece, take)?;
+    subject.each_piece(|view| view.whole_observations(rows.table), work, take)?;
     Ok(judged)
 }
 
 /// What became of the values of a series, whose rows are given by date: the column, the row, and the value's fate there.
 fn judge_series(
+    subject: &Subject,
     rows: &Rows,
-    places: &HashMap<i64, Vec<u32>>,
-    answers: &[(i64, Coverage)],
-    (groups, observed, dates): (&Groups, &ObservedColumns<'_>, NaiveRule),
+    (places, answers): (&HashMap<i64, Vec<u32>>, &[(i64, Coverage)]),
+    history: &History,
+    observed: &ObservedColumns<'_>,
     found: &mut Vec<(usize, u32, Judged)>,
 ) {
     let columns = || rows.columns.iter().enumerate().filter(|(_, column)| column.kind != ValueKind::Feature);
@@ -444,8 +376,8 @@ fn judge_series(
     for row in places.values().flatten() {
         found.extend(columns().map(|(column, _)| (column, *row, never)));
     }
-    for cell in groups.cells() {
-        let Some(date) = observed.naive_date(cell.start, dates) else { continue };
+    for cell in history.groups.cells() {
+        let Some(date) = observed.naive_date(cell.start, subject.dates) else { continue };
         let written = observed.dates.value(cell.start);
         for row in places.get(&rows.place(date)).into_iter().flatten() {
             // Whether the observation is of the article of the row; that of a signal always is.
@@ -457,51 +389,52 @@ fn judge_series(
             let decided = rows.decided[*row as usize];
             for (index, column) in columns() {
                 let Some(value) = column.values[*row as usize] else { continue };
-                let seen = cell.clone().map(|row| (observed.seen.value(row), column.kind.observed(observed, row)));
+                let is_equal = |other: f64| column.are_equal(value, other);
+                let (mut first_known, mut known_then) = (None, None);
+                for row in cell.clone() {
+                    let (seen, observed) = (observed.seen.value(row), column.observed(observed, row));
+                    if seen <= decided {
+                        known_then = observed;
+                    }
+                    if first_known.is_none() && observed.is_some_and(is_equal) {
+                        first_known = Some(seen);
+                    }
+                }
                 // Whether an answer since the decision covered the date, before one had the value.
-                let lacked = |first: i64| {
-                    answers.iter().any(|(seen, covers)| {
-                        decided <= *seen && *seen < first && covers.holds(rows.table, Some(written))
-                    })
+                let is_lacking = |(seen, covers): &(i64, Coverage), first: i64| {
+                    decided <= *seen && *seen < first && covers.holds(rows.table, Some(written))
                 };
-                found.push((index, *row, fate(column, value, decided, seen, lacked)));
+                let outcome = match first_known {
+                    None => Outcome::Never,
+                    Some(first) if first <= decided => match known_then.is_some_and(is_equal) {
+                        true => Outcome::Known,
+                        false => Outcome::Replaced,
+                    },
+                    Some(first) if answers.iter().any(|answer| is_lacking(answer, first)) => Outcome::Late,
+                    Some(_) => Outcome::Unclear,
+                };
+                found.push((index, *row, Judged { outcome, first_known, known_then }));
             }
         }
     }
-}
-
-/// What became of a value, by the observations of its cell in order.
-fn fate(
-    column: &ExaminedColumn,
-    value: f64,
-    decided: i64,
-    observations: impl Iterator<Item = (i64, Option<f64>)>,
-    lacked_until: impl Fn(i64) -> bool,
-) -> Judged {
-    let is_equal = |other: f64| are_equal(value, other, column.tolerance);
-    let (mut first_known, mut known_then) = (None, None);
-    for (seen, observed) in observations {
-        if seen <= decided {
-            known_then = observed;
-        }
-        if first_known.is_none() && observed.is_some_and(is_equal) {
-            first_known = Some(seen);
-        }
-    }
-    let outcome = match first_known {
-        None => Outcome::Never,
-        Some(first) if first > decided && lacked_until(first) => Outcome::Late,
-        Some(first) if first > decided => Outcome::Unclear,
-        Some(_) if known_then.is_some_and(is_equal) => Outcome::Known,
-        Some(_) => Outcome::Replaced,
-    };
-    Judged { outcome, first_known, known_then }
 }
 
 impl Rows {
     /// What tells a date from others: the day, if the table has days.
     fn place(&self, date: i64) -> i64 {
         if self.are_days { date.div_euclid(MICROS_PER_DAY) } else { date }
+    }
+
+    /// Some rows by their series and dates.
+    fn by_series(&self, rows: impl Iterator<Item = u32>) -> HashMap<&SeriesKey, HashMap<i64, Vec<u32>>> {
+        let mut places: HashMap<&SeriesKey, HashMap<i64, Vec<u32>>> = HashMap::new();
+        for row in rows {
+            if let Some(key) = &self.keys[row as usize] {
+                let place = self.place(self.dates[row as usize]);
+                places.entry(key).or_default().entry(place).or_default().push(row);
+            }
+        }
+        places
     }
 }
 
@@ -544,70 +477,67 @@ impl TableAudit {
     }
 }
 
-/// The columns of the values that had not been known, one row each.
-pub fn schema() -> SchemaRef {
-    schema_of(columns())
+/// A value of the table, and what became of it.
+pub(super) struct JudgedValue<'a> {
+    rows: &'a Rows,
+    row: usize,
+    column: &'a ExaminedColumn,
+    value: f64,
+    judged: Judged,
 }
 
-pub(super) fn columns() -> Vec<AuditColumn> {
-    use DataType::{Int64, Utf8};
-    vec![
-        always("row", Int64, "the number of the row in the table, from 1 on"),
-        always("ticker", Utf8, ""),
-        optional("period", Utf8, ""),
-        optional("regime", Utf8, ""),
-        always("date", date(), "the date of the signal or article, as the table has it"),
-        always("decided_at", instant(), "the time of decision"),
-        always("column", Utf8, "the column of the value"),
-        always("value", Utf8, "the value"),
-        always("outcome", Utf8, "`late`, `unclear`, `never`, `replaced` or `unknown`"),
-        optional("first_known", instant(), "when an answer had the value for the first time"),
-        optional("known_then", Utf8, "the value that was known by the time of decision"),
-    ]
-}
+impl JudgedValue<'_> {
+    fn period(&self) -> Option<Period> {
+        self.rows.keys[self.row].as_ref()?.period
+    }
 
-/// Delivers a row for each value that was not the latest one.
-fn deliver_rows(rows: &Rows, judged: &[Vec<Judged>], deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<()> {
-    let mut writer = RowWriter::new(schema(), deliver);
-    for row in 0..rows.keys.len() {
-        for (column, judged) in rows.columns.iter().zip(judged) {
-            let Judged { outcome, first_known, known_then } = judged[row];
-            let Some(value) = column.values[row].filter(|_| outcome != Outcome::Known) else { continue };
-            let known_then = known_then.map(|known| column.kind.in_words(known));
-            let key = rows.keys[row].as_deref();
-            writer.push(&[
-                ("row", Whole(Some(row as i64 + 1))),
-                ("ticker", Text(Some(rows.tickers.value(row)))),
-                ("period", Text(key.and_then(|key| key.period).map(Period::as_str))),
-                ("regime", Text(key.and_then(|key| key.regime).map(Regime::as_str))),
-                ("date", Whole(Some(rows.dates[row]))),
-                ("decided_at", Whole(Some(rows.decided[row]))),
-                ("column", Text(Some(&column.name))),
-                ("value", Text(Some(&column.kind.in_words(value)))),
-                ("outcome", Text(Some(outcome.as_str()))),
-                ("first_known", Whole(first_known)),
-                ("known_then", Text(known_then.as_deref())),
-            ])?;
+    fn regime(&self) -> Option<Regime> {
+        self.rows.keys[self.row].as_ref()?.regime
+    }
+
+    fn known_then(&self) -> Option<String> {
+        self.judged.known_then.map(|known| self.column.in_words(known))
+    }
+
+    fn example(&self) -> Example {
+        let date = instant_of(self.rows.dates[self.row]).naive_utc();
+        Example {
+            row: self.row as u64 + 1,
+            ticker: self.rows.tickers.value(self.row).to_owned(),
+            period: self.period(),
+            regime: self.regime(),
+            date: if self.rows.are_days { date.date().to_string() } else { date.to_string() },
+            decided_at: to_record(instant_of(self.rows.decided[self.row])),
+            outcome: self.judged.outcome,
+            value: self.column.in_words(self.value),
+            first_known: self.judged.first_known.map(|first| to_record(instant_of(first))),
+            known_then: self.known_then(),
         }
     }
-    writer.flush()
 }
 
-fn example(rows: &Rows, column: &ExaminedColumn, row: usize, judged: Judged) -> Example {
-    let Judged { outcome, first_known, known_then } = judged;
-    let key = rows.keys[row].as_deref();
-    let at = |micros: i64| DateTime::from_timestamp_micros(micros).unwrap_or_default();
-    let date = at(rows.dates[row]).naive_utc();
-    Example {
-        row: row as u64 + 1,
-        ticker: rows.tickers.value(row).to_owned(),
-        period: key.and_then(|key| key.period),
-        regime: key.and_then(|key| key.regime),
-        date: if rows.are_days { date.date().to_string() } else { date.to_string() },
-        decided_at: to_record(at(rows.decided[row])),
-        outcome,
-        value: column.values[row].map(|value| column.kind.in_words(value)).unwrap_or_default(),
-        first_known: first_known.map(|first| to_record(at(first))),
-        known_then: known_then.map(|known| column.kind.in_words(known)),
-    }
+/// The columns of the values that had not been known, one row each.
+pub fn schema() -> SchemaRef {
+    schema_of(entries())
+}
+
+pub(super) fn entries<'a>() -> [Entry<JudgedValue<'a>>; 11] {
+    use DataType::{Int64, Utf8};
+    let of_date = "the date of the signal or article, as the table has it";
+    let (outcomes, then) =
+        ("`late`, `unclear`, `never`, `replaced` or `unknown`", "the value that was known by the time of decision");
+    let first = "when an answer had the value for the first time";
+    [
+        always("row", Int64, "the number of the row in the table, from 1 on", |it| Whole(Some(it.row as i64 + 1))),
+        always("ticker", Utf8, "", |it| Text(Some(it.rows.tickers.value(it.row)))),
+        optional("period", Utf8, "", |it| Text(it.period().map(Period::as_str))),
+        optional("regime", Utf8, "", |it| Text(it.regime().map(Regime::as_str))),
+        always("date", date(), of_date, |it| Whole(Some(it.rows.dates[it.row]))),
+        always("decided_at", instant(), "the time of decision", |it| Whole(Some(it.rows.decided[it.row]))),
+        always("column", Utf8, "the column of the value", |it| Text(Some(&it.column.name))),
+        always("value", Utf8, "the value", |it| Owned(Some(it.column.in_words(it.value)))),
+        always("outcome", Utf8, outcomes, |it| Text(Some(it.judged.outcome.as_str()))),
+        optional("first_known", instant(), first, |it| Whole(it.judged.first_known)),
+        optional("known_then", Utf8, then, |it| Owned(it.known_then())),
+    ]
 }
