@@ -217,7 +217,7 @@ fn check_disk(folder: &Path) -> Diagnosis {
         // A run would fail.
         ..50_000_000 => Diagnosis::failure("disk", found, remedy),
         // A run of all sectors takes about as much.
-        ..1_000_000_000 => Diagnosis::warning("disk", found, remedy),
+        50_000_000..1_000_000_000 => Diagnosis::warning("disk", found, remedy),
         _ => Diagnosis::ok("disk", found),
     }
 }
