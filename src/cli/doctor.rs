@@ -2,7 +2,7 @@
 
 use bellwether::error::{Error, ErrorKind};
 use bellwether::project::Project;
-use bellwether::run::{Diagnosis, DoctorOptions, Health, doctor};
+use bellwether::run::{Diagnosis, Health, Options, doctor};
 use bellwether::text::escape::escape;
 use bellwether::text::human::count_of;
 use bellwether::time::Clock;
@@ -46,7 +46,7 @@ impl Doctor {
         let (clock, store) = (Clock::System, self.store.url(None)?);
         let known_runs = plan.as_ref().map_or_else(Vec::new, |plan| sealed_runs(&data, plan));
         found.extend(interruptible(None, async |control| {
-            doctor(plan, DoctorOptions { data, archive, known_runs, store, clock, control }).await
+            doctor(plan, Options { archive, known_runs, store, clock, control, ..Options::new(data) }).await
         })?);
         match self.json.is_wanted() {
             true => say(&document(Diagnoses { checks: &found }))?,

@@ -137,7 +137,7 @@ pub use upkeep::open_merged;
 #[doc(hidden)]
 pub use view::{Scope, View};
 
-pub(crate) use answers::{AnswerRecord, Draft};
+pub(crate) use answers::AnswerRecord;
 pub(crate) use coverage::Coverage;
 pub(crate) use error::{
     lost_runs, merge_failed, no_archive, no_data, no_runs, some_names, too_early, unknown_run, unwatched,

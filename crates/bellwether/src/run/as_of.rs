@@ -9,7 +9,7 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 
-use super::names::some_of;
+use super::missing::some_of;
 use super::scope::requests_in_words;
 use crate::archive::{
     Archive, Scope, SealedRun, View, folders, lost_runs, no_runs, of_service, open_merged_with, services, some_names,
@@ -39,7 +39,7 @@ pub(crate) fn view_of(
             let what = "a wide dataset cannot mark what rests on claims";
             Err(Error::usage(what, "set `layout = \"long\"` in `[output]`, or leave claims out"))
         }
-        claims => view_with(&service, claims, as_of, stop),
+        claims => view(&service, claims, as_of, stop),
     }
 }
 
@@ -58,41 +58,35 @@ pub(crate) fn view_of_build(plan: &Plan, archive: &Path, ad_hoc: &AdHoc, stop: &
 
 /// The view that a version was built from: of its runs alone.
 fn rebuilt(view: View, version: &PinnedVersion) -> Result<View> {
-    let forgotten: BTreeSet<&str> = view.archive().forgotten_runs().map(|run| run.run.as_str()).collect();
-    let runs: Vec<String> = version.runs.iter().filter(|run| forgotten.contains(run.as_str())).cloned().collect();
-    if !runs.is_empty() {
-        let count = match runs.len() {
-            1 => "1 of its runs was".to_owned(),
-            more => format!("{} of its runs were", group_digits(more as u64)),
-        };
-        let what = format!("cannot rebuild `{}`: {count} forgotten since: {}", version.name, some_names(&runs));
+    let PinnedVersion { name, runs } = version;
+    let forgotten: Vec<&str> = view.archive().forgotten_runs().map(|run| run.run.as_str()).collect();
+    let forgotten: Vec<String> = runs.iter().filter(|run| forgotten.contains(&run.as_str())).cloned().collect();
+    if !forgotten.is_empty() {
+        let count = count_of(forgotten.len() as u64, "of its runs was", "of its runs were");
+        let what = format!("cannot rebuild `{name}`: {count} forgotten since: {}", some_names(&forgotten));
         return Err(Error::new(ErrorKind::Storage, what).with_hint(
             "`bellwether list runs` says why; to build it without them, name an instant: `--as-of 2026-03-31`",
         ));
     }
     let known: BTreeSet<&str> = view.runs().map(SealedRun::name).collect();
-    let runs: Vec<String> = version.runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();
-    if !runs.is_empty() {
-        let what = format!(
-            "cannot rebuild `{}`: `{}` lacks {}: {}",
-            version.name,
-            view.archive().path().display(),
-            count_of(runs.len() as u64, "of its runs", "of its runs"),
-            some_names(&runs)
-        );
+    let lacking: Vec<String> = runs.iter().filter(|run| !known.contains(run.as_str())).cloned().collect();
+    if !lacking.is_empty() {
+        let (path, count) = (view.archive().path().display(), group_digits(lacking.len() as u64));
+        let names = some_names(&lacking);
+        let what = format!("cannot rebuild `{name}`: `{path}` lacks {count} of its runs: {names}");
         return Err(Error::new(ErrorKind::Storage, what)
             .with_hint("restore them from a backup, or fetch them with `bellwether store pull`"));
     }
-    let runs: BTreeSet<&str> = version.runs.iter().map(String::as_str).collect();
-    view.of_runs(|run| runs.contains(run))
+    view.of_runs(|run| runs.iter().any(|one| one == run))
 }
 
 /// The view of a service's archive as of an instant, or of its latest state, read until a token is cancelled.
-pub(crate) fn view(archive: &Path, as_of: Option<DateTime<Utc>>, stop: &CancellationToken) -> Result<View> {
-    view_with(archive, Claims::LeftOut, as_of, stop)
-}
-
-fn view_with(path: &Path, claims: Claims, as_of: Option<DateTime<Utc>>, stop: &CancellationToken) -> Result<View> {
+pub(super) fn view(
+    path: &Path,
+    claims: Claims,
+    as_of: Option<DateTime<Utc>>,
+    stop: &CancellationToken,
+) -> Result<View> {
     let mut archive = open_merged_with(path, claims, stop)?;
     if let Some(as_of) = as_of.filter(|as_of| newest(&archive).is_none_or(|newest| *as_of > newest)) {
         check_past(as_of)?;
@@ -136,21 +130,20 @@ pub fn past(
     for name in served {
         if !known.contains(&name) {
             let what = format!("no service `{name}` in `{}`", archive.display());
-            let hint = if known.is_empty() {
-                "run it first: `bellwether run NAME`".to_owned()
-            } else {
-                format!("it has {}", known.join(", "))
+            let hint = match known.is_empty() {
+                true => "run it first: `bellwether run NAME`".to_owned(),
+                false => format!("it has {}", known.join(", ")),
             };
             return Err(Error::usage(what, hint));
         }
         let folder = of_service(archive, &name)?;
-        view(&folder, as_of, stop)?;
+        view(&folder, Claims::LeftOut, as_of, stop)?;
         folders.push((name, folder));
     }
     if folders.is_empty() {
         return Err(no_runs(archive));
     }
-    Ok(ArchivedServices::new(folders, |folder, stop| view(folder, None, stop), as_of, stop))
+    Ok(ArchivedServices::new(folders, |folder, stop| view(folder, Claims::LeftOut, None, stop), as_of, stop))
 }
 
 /// Refuses an instant in the future: what will be known by then is not known yet.
@@ -184,11 +177,12 @@ pub(super) fn notes_on_watch(plan: &Plan, view: &View, scope: &Scope, as_of: Dat
         notes.push(format!("not answered by then: {}", some_of("request", unanswered.iter())));
     }
     let last = answered.iter().filter(|(request, _)| scope.requests.contains(*request)).map(|(_, at)| *at).max();
-    let unknown = last.map(|last| (last, (as_of - last).num_days())).filter(|(_, days)| *days > 0);
-    notes.extend(unknown.map(|(last, days)| {
+    if let Some(last) = last
+        && let days @ 1.. = (as_of - last).num_days()
+    {
         let (last, days) = (last.format("%Y-%m-%d %H:%M:%S UTC"), count_of(days as u64, "day", "days"));
-        format!("the signals were last asked for at {last}: nothing is known of the {days} after that")
-    }));
+        notes.push(format!("the signals were last asked for at {last}: nothing is known of the {days} after that"));
+    }
     Ok(notes)
 }
 
@@ -262,43 +256,54 @@ impl PastQuery<'_> {
             Some(AsOf::Instant(as_of)) => return Ok(Past { plan, as_of: Some(*as_of), version: None, note: None }),
             None => return Ok(Past { plan, as_of: None, version: None, note: None }),
         };
-        let versions = published_versions(&self.data.join("datasets"))?;
-        let own = |version: &&ListedVersion| version.dataset == plan.name && version.kind != VersionKind::AdHoc;
-        let versions: Vec<&ListedVersion> = versions.iter().filter(own).collect();
-        let is_it = |version: &&&ListedVersion| version.version == *name;
-        let Some(version) = versions.iter().find(is_it) else {
-            if let Some(state) = state_of_run(self.archive, &plan, name)? {
-                return self.of_run(plan, state);
-            }
-            let what = format!("no version `{name}` of `{}`, and no run of this name", plan.name);
-            let known: Vec<&str> = versions.iter().rev().map(|version| version.version.as_str()).collect();
-            let hint = match known.get(..known.len().min(8)) {
-                Some([]) | None => format!("publish one first: `bellwether run {}`", plan.name),
-                Some(some) => format!("the versions are {}", some.join(", ")),
-            };
-            return Err(Error::usage(what, hint));
+        let mut versions = published_versions(&self.data.join("datasets"))?;
+        versions.retain(|version| version.dataset == plan.name && version.kind != VersionKind::AdHoc);
+        if let Some(version) = versions.iter().find(|version| version.version == *name) {
+            let ListedVersion { definition, as_of, runs, .. } = version.clone();
+            let version = Some(PinnedVersion { name: name.clone(), runs });
+            return Ok(Past { plan: as_it_was(plan, definition)?, as_of: Some(as_of), version, note: None });
+        }
+        let what = format!("no version `{name}` of `{}`, and no run of this name", plan.name);
+        let known: Vec<&str> = versions.iter().rev().take(8).map(|version| version.version.as_str()).collect();
+        let hint = match known.is_empty() {
+            true => format!("publish one first: `bellwether run {}`", plan.name),
+            false => format!("the versions are {}", known.join(", ")),
         };
-        let ListedVersion { definition, as_of, runs, .. } = (**version).clone();
-        let version = Some(PinnedVersion { name: name.clone(), runs });
-        Ok(Past { plan: as_it_was(plan, definition)?, as_of: Some(as_of), version, note: None })
+        self.of_run(plan, name)?.ok_or_else(|| Error::usage(what, hint))
     }
 
-    /// The plan as it was in a run, and the state of the archive that the run stands for.
-    fn of_run(&self, plan: Plan, state: StateOfRun) -> Result<Past> {
-        let StateOfRun { as_of, version, definition, is_forgotten } = state;
-        let (plan, note) = match definition {
-            Some(definition) => (as_it_was(plan, definition)?, None),
+    /// The plan as it was in a run of its service, and the state of the archive that the run stands for; none if the archive has
+    /// no such run.
+    fn of_run(&self, mut plan: Plan, run: &str) -> Result<Option<Past>> {
+        let folder = of_service(self.archive, &plan.service.name)?;
+        if file::is_gone(&folder) {
+            return Ok(None);
+        }
+        let archive = Archive::open(&folder)?;
+        let (as_of, runs, note) = if let Some(sealed_at) =
+            archive.forgotten_runs().find(|forgotten| forgotten.run == run).and_then(|forgotten| forgotten.sealed_at)
+        {
             // That it is forgotten is said where it would be read.
-            None if is_forgotten => (plan, None),
-            None => {
-                let note = format!("run `{}` has no text of `{}`: its file counts as it is", version.name, plan.name);
-                (plan, Some(note))
+            (sealed_at, vec![run.to_owned()], None)
+        } else {
+            let Some(known) = archive.known_to(run) else { return Ok(None) };
+            let as_of = known.iter().map(|seal| seal.sealed_at).max().expect("a run knows itself");
+            let own = known.iter().find(|seal| seal.run == run).and_then(|seal| seal.definition.as_ref());
+            let own = own.filter(|definition| definition.name == plan.name);
+            let mut note = None;
+            match own.and_then(|definition| archive.definition_text(&definition.digest)) {
+                Some(definition) => plan = as_it_was(plan, definition.to_owned())?,
+                None => {
+                    note = Some(format!("run `{run}` has no text of `{}`: its file counts as it is", plan.name));
+                }
             }
+            (as_of, known.iter().map(|seal| seal.run.clone()).collect(), note)
         };
         if plan.claims == Claims::Included || self.claims == Claims::Included {
             return Err(Error::usage("a run knows no claims", "name an instant, or the version to rebuild"));
         }
-        Ok(Past { plan, as_of: Some(as_of), version: Some(version), note })
+        let version = Some(PinnedVersion { name: run.to_owned(), runs });
+        Ok(Some(Past { plan, as_of: Some(as_of), version, note }))
     }
 }
 
@@ -308,19 +313,6 @@ fn as_it_was(plan: Plan, definition: String) -> Result<Plan> {
     let (author, store) = (plan.author, plan.store);
     let found = DefinitionFile::new(plan.path, definition)?.below(&plan.root);
     Ok(Plan { author, store, ..Plan::of(found)? })
-}
-
-/// The state of an archive that a run stands for.
-#[derive(Clone, Debug)]
-struct StateOfRun {
-    /// When the last of its runs was sealed.
-    as_of: DateTime<Utc>,
-    /// Its runs, under the name of the run.
-    version: PinnedVersion,
-    /// The text of the definition as it was in the run, if the run was of it and the archive has it.
-    definition: Option<String>,
-    /// Whether the run is forgotten, so that nothing can be built of it.
-    is_forgotten: bool,
 }
 
 /// The run of a view that knew all others and was of a plan's definition as it is; none if there is no such run, or if
@@ -338,32 +330,4 @@ pub(super) fn knowing_run(plan: &Plan, view: &View) -> Option<String> {
     let known = archive.known_to(last.name())?;
     let is_all = known.iter().map(|seal| seal.run.as_str()).eq(counted);
     (is_own && is_kept && is_all).then(|| last.name().to_owned())
-}
-
-/// The state of an archive that a run of a plan's service stands for; none if the archive has no such run.
-fn state_of_run(archive: &Path, plan: &Plan, run: &str) -> Result<Option<StateOfRun>> {
-    let folder = of_service(archive, &plan.service.name)?;
-    if file::is_gone(&folder) {
-        return Ok(None);
-    }
-    let archive = Archive::open(&folder)?;
-    let forgotten =
-        archive.forgotten_runs().find(|forgotten| forgotten.run == run).and_then(|forgotten| forgotten.sealed_at);
-    if let Some(as_of) = forgotten {
-        // Whoever builds it is told so.
-        let version = PinnedVersion { name: run.to_owned(), runs: vec![run.to_owned()] };
-        return Ok(Some(StateOfRun { as_of, version, definition: None, is_forgotten: true }));
-    }
-    let Some(known) = archive.known_to(run) else { return Ok(None) };
-    let as_of = known.iter().map(|seal| seal.sealed_at).max().expect("a run knows itself");
-    let own = known.iter().find(|seal| seal.run == run).and_then(|seal| seal.definition.as_ref());
-    let definition = own.filter(|definition| definition.name == plan.name);
-    let definition = definition.and_then(|definition| archive.definition_text(&definition.digest)).map(str::to_owned);
-    let runs = known.iter().map(|seal| seal.run.clone()).collect();
-    Ok(Some(StateOfRun {
-        as_of,
-        version: PinnedVersion { name: run.to_owned(), runs },
-        definition,
-        is_forgotten: false,
-    }))
 }

@@ -1,17 +1,17 @@
 //! Audits of the archive, or of the part that a definition uses; which prices its signals are measured against.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use chrono::{DateTime, Utc};
 
 use super::as_of::{check_past, first, view, view_of};
 use super::builder::{Builder, scratch};
-use super::observer::Control;
-use super::observer::Stage;
+use super::observer::{Control, Stage};
 use super::scope::{archived_scope, requests_in_words};
 use super::start::DEMO_SEED;
-use crate::archive::{Scope, View, no_runs, of_service, services, too_early};
+use crate::archive::{View, no_runs, of_service, services, too_early};
 use crate::audit::answers::answers;
 use crate::audit::quality::{Quality, quality};
 use crate::audit::revisions::{Revisions, revisions};
@@ -21,19 +21,10 @@ use crate::audit::table::{self, TableAudit, TableInput};
 use crate::audit::{Leak, Subject, leak};
 use crate::columns::Rows;
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{DatasetPlan, Filter, Plan, PricesPlan, RowKind, Source};
+use crate::plan::{Claims, Filter, Plan, RowKind, Source};
 use crate::prices::{PriceRows, PriceSource, Prices, find};
-use crate::process::cancel::CancellationToken;
 use crate::serve::Universe;
 use crate::time::Clock;
-
-/// Runs work as a stage.
-fn run_as_stage<T>(control: &Control, name: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    let stage = Stage::begin(control, name);
-    let done = work()?;
-    stage.finish();
-    Ok(done)
-}
 
 /// The scope of an audit.
 #[derive(Clone, Copy, Debug)]
@@ -52,8 +43,8 @@ pub struct AuditOptions<'a> {
 
 impl AuditOptions<'_> {
     /// The archive, or the part of it, to audit.
-    pub(crate) fn subject(&self) -> Result<Subject> {
-        let view = self.view()?;
+    fn subject(&self) -> Result<Subject> {
+        let view = self.view(self.as_of)?;
         self.control.warn(&view.notes_on_runs());
         match self.plan {
             Some(plan) => {
@@ -64,42 +55,42 @@ impl AuditOptions<'_> {
         }
     }
 
-    /// Checks that something was known at an instant.
-    fn check_known_at(&self, as_of: DateTime<Utc>) -> Result<()> {
+    /// Checks that something was known at an instant, if there is one.
+    fn check_known_at(&self, as_of: Option<DateTime<Utc>>) -> Result<()> {
+        let Some(as_of) = as_of else { return Ok(()) };
         check_past(as_of)?;
-        let view = Self { as_of: None, ..*self }.view()?;
-        let first = first(view.archive()).filter(|first| as_of < *first);
-        first.map_or(Ok(()), |first| Err(too_early(as_of, first)))
-    }
-
-    /// The archive of the service as of the instant.
-    fn view(&self) -> Result<View> {
-        match self.plan {
-            Some(plan) => view_of(plan, self.archive, self.as_of, &self.control.stop),
-            None => view(&self.of_service()?, self.as_of, &self.control.stop),
+        match first(self.view(None)?.archive()) {
+            Some(first) if as_of < first => Err(too_early(as_of, first)),
+            _ => Ok(()),
         }
     }
 
-    /// The folder of the service.
-    fn of_service(&self) -> Result<PathBuf> {
-        let service = self.plan.map(|plan| plan.service.name.as_str()).or(self.service);
-        match service {
-            Some(service) => of_service(self.archive, service),
-            None => only_service(self.archive),
+    /// The archive of the service as of an instant.
+    fn view(&self, as_of: Option<DateTime<Utc>>) -> Result<View> {
+        if let Some(plan) = self.plan {
+            return view_of(plan, self.archive, as_of, &self.control.stop);
         }
+        let service = match self.service {
+            Some(service) => service.to_owned(),
+            None => {
+                let mut services = services(self.archive)?;
+                if services.len() > 1 {
+                    let (archive, names) = (self.archive.display(), services.join(", "));
+                    let what = format!("`{archive}` has data of several services: {names}");
+                    return Err(Error::usage(what, "name one with `--service`, or a definition"));
+                }
+                services.pop().ok_or_else(|| no_runs(self.archive))?
+            }
+        };
+        view(&of_service(self.archive, &service)?, Claims::LeftOut, as_of, &self.control.stop)
     }
-}
 
-/// The folder of the only service in an archive.
-fn only_service(archive: &Path) -> Result<PathBuf> {
-    let services = services(archive)?;
-    match &services[..] {
-        [] => Err(no_runs(archive)),
-        [only] => of_service(archive, only),
-        _ => Err(Error::usage(
-            format!("`{}` has data of several services: {}", archive.display(), services.join(", ")),
-            "name one with `--service`, or a definition",
-        )),
+    /// Runs an audit as a stage.
+    fn stage<T>(&self, name: &'static str, audit: impl FnOnce() -> Result<T>) -> Result<T> {
+        let stage = Stage::begin(self.control, name);
+        let done = audit()?;
+        stage.finish();
+        Ok(done)
     }
 }
 
@@ -114,8 +105,8 @@ pub fn audit_revisions(
     from: Option<DateTime<Utc>>,
     deliver: impl FnMut(&RecordBatch) -> Result<()>,
 ) -> Result<Revisions> {
-    from.map_or(Ok(()), |from| options.check_known_at(from))?;
-    run_as_stage(options.control, "revisions", || revisions(&options.subject()?, from, deliver))
+    options.check_known_at(from)?;
+    options.stage("revisions", || revisions(&options.subject()?, from, deliver))
 }
 
 /// Compares the operations of the service, and delivers a row for each disagreement.
@@ -124,7 +115,7 @@ pub fn audit_revisions(
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_sources(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Sources> {
-    run_as_stage(options.control, "sources", || sources(&options.subject()?, deliver))
+    options.stage("sources", || sources(&options.subject()?, deliver))
 }
 
 /// Compares the values of a table of the user's own with what the archive had seen by the time of decision, and delivers a
@@ -143,21 +134,21 @@ pub fn audit_table(
         let what = "features of the news need a definition that has them";
         return Err(Error::usage(what, "name the definition that the table was made with, or leave out `--features`"));
     }
-    run_as_stage(options.control, "table", || {
+    options.stage("table", || {
         let subject = options.subject()?;
         let Some(plan) = options.plan else { return table::audit_table(&subject, input, None, deliver) };
-        let archive = options.view()?.archive().clone();
+        let archive = options.view(options.as_of)?.archive().clone();
+        let of_plan = Arc::new(plan.clone());
         let rebuild = |as_of: DateTime<Utc>, filter: Filter, take: &mut dyn FnMut(&RecordBatch) -> Result<()>| {
             let view = View::of(archive.clone(), as_of).until(&options.control.stop);
-            let dataset = plan.dataset.of_features(plan.dataset.vintage);
-            let filter = Filter { universe: None, ..dataset.filter.clone() }.and(filter);
-            let scope = match archived_scope(plan, &view) {
+            let mut work = match Builder::of_archive(Arc::clone(&of_plan), view, options.control) {
                 // The first runs may be those of other definitions.
                 Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-                scope => Scope { filter: filter.clone(), ..scope? },
+                work => work?,
             };
-            let work = Builder::new(plan, &view, &scope, options.control);
-            let dataset = DatasetPlan { filter, ..dataset };
+            let mut dataset = plan.dataset.of_features(plan.dataset.vintage);
+            dataset.filter = Filter { universe: None, ..dataset.filter }.and(filter);
+            work.scope.filter = dataset.filter.clone();
             let rows = |rows: Rows| take(&rows.flat().map_err(Error::frame)?);
             work.rows(&dataset, scratch(Clock::System), None, rows).map(drop)
         };
@@ -171,20 +162,18 @@ pub fn audit_table(
 ///
 /// When the archive cannot be read, and what `deliver` fails with.
 pub fn audit_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
-    run_as_stage(options.control, "quality", || find_quality(options, deliver))
-}
-
-fn find_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> Result<()>) -> Result<Quality> {
-    let view = options.view()?;
-    let answers = match options.plan {
-        Some(plan) => {
-            let requests = requests_in_words(plan, &view, &archived_scope(plan, &view)?)?;
-            answers(&view, |request| requests.contains(request))?
-        }
-        None => answers(&view, |_| true)?,
-    };
-    let plan = options.plan.map(|plan| &plan.dataset);
-    quality(&options.subject()?, answers, plan, scratch(Clock::System), deliver)
+    options.stage("quality", || {
+        let view = options.view(options.as_of)?;
+        let answers = match options.plan {
+            Some(plan) => {
+                let requests = requests_in_words(plan, &view, &archived_scope(plan, &view)?)?;
+                answers(&view, |request| requests.contains(request))?
+            }
+            None => answers(&view, |_| true)?,
+        };
+        let plan = options.plan.map(|plan| &plan.dataset);
+        quality(&options.subject()?, answers, plan, scratch(Clock::System), deliver)
+    })
 }
 
 /// Tests the dataset of a plan for look-ahead.
@@ -193,13 +182,16 @@ fn find_quality(options: AuditOptions<'_>, deliver: impl FnMut(&RecordBatch) -> 
 ///
 /// When the archive cannot be read, or a copy of it cannot be written in the folder `scratch`.
 pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control) -> Result<Leak> {
-    if plan.dataset.rows == RowKind::Article {
-        let what = format!("`{}` has no join to audit", plan.name);
-        return Err(Error::usage(what, "audit the definition that joins the news"));
-    }
-    if plan.dataset.rows == RowKind::Observation {
-        let what = format!("`{}` has each value as it was known, and nothing is joined to it", plan.name);
-        return Err(Error::usage(what, "audit a definition with `latest` or `first` values"));
+    let refusal = match plan.dataset.rows {
+        RowKind::Signal => None,
+        RowKind::Article => Some(("has no join to audit", "audit the definition that joins the news")),
+        RowKind::Observation => Some((
+            "has each value as it was known, and nothing is joined to it",
+            "audit a definition with `latest` or `first` values",
+        )),
+    };
+    if let Some((what, hint)) = refusal {
+        return Err(Error::usage(format!("`{}` {what}", plan.name), hint));
     }
     let view = view_of(plan, archive, None, &control.stop)?;
     control.warn(&view.notes_on_runs());
@@ -211,7 +203,9 @@ pub fn audit_leak(plan: &Plan, archive: &Path, scratch: &Path, control: &Control
     }
     let dataset = plan.dataset.clone().without_labels();
     let scope = archived_scope(plan, &view)?;
-    let found = run_as_stage(control, "leak", || leak(view.archive(), &scope, &dataset, scratch))?;
+    let stage = Stage::begin(control, "leak");
+    let found = leak(view.archive(), &scope, &dataset, scratch)?;
+    stage.finish();
     Ok(Leak { dataset: plan.name.clone(), ..found })
 }
 
@@ -246,7 +240,7 @@ impl Default for SkillOptions {
 }
 
 impl SkillOptions {
-    fn input<'a>(&self, plan: &'a Plan, subject: &'a Subject, prices: &'a Prices) -> SkillInput<'a> {
+    pub(super) fn input<'a>(&self, plan: &'a Plan, subject: &'a Subject, prices: &'a Prices) -> SkillInput<'a> {
         let (dataset, plan) = (&plan.name, &plan.dataset);
         SkillInput { dataset, subject, plan, prices, lag: self.lag, when_missing: self.when_missing, from: self.from }
     }
@@ -267,25 +261,13 @@ pub fn audit_skill(
         let what = format!("`{}` has no signals to measure", plan.name);
         return Err(Error::usage(what, "audit a definition that has signals"));
     }
-    how.from.map_or(Ok(()), |from| options.check_known_at(from))?;
+    options.check_known_at(how.from)?;
     let source = prices_of(plan, &how.prices)?;
-    run_as_stage(options.control, "skill", || {
+    options.stage("skill", || {
         let subject = options.subject()?;
         let prices = Prices::read(&source, &options.control.stop)?.by_id(&plan.dataset.identity)?;
         skill(how.input(plan, &subject, &prices), deliver)
     })
-}
-
-/// Whether a definition has prices to measure its signals against.
-pub(super) fn has_prices(plan: &Plan) -> bool {
-    plan.prices != PricesPlan::default() && plan.dataset.rows != RowKind::Article
-}
-
-/// Measures the signals of a dataset against the prices of its definition.
-pub(super) fn skill_of(plan: &Plan, view: &View, scope: &Scope, stop: &CancellationToken) -> Result<Skill> {
-    let prices = Prices::read(&prices_of(plan, &PriceInput::OfDefinition)?, stop)?.by_id(&plan.dataset.identity)?;
-    let subject = Subject::part(view.clone(), scope.clone(), &plan.dataset)?;
-    skill(SkillOptions::default().input(plan, &subject, &prices), |_| Ok(()))
 }
 
 /// Where the prices come from.

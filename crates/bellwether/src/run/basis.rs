@@ -8,7 +8,7 @@ use chrono::{DateTime, NaiveDate};
 use serde_json::{Value, json};
 
 use super::builder::Builder;
-use super::names::in_words;
+use super::missing::in_words;
 use crate::archive::Scope;
 use crate::disk::digest;
 use crate::error::Result;
@@ -20,26 +20,26 @@ use crate::time::to_record;
 /// version of the program, as the files do. A field that is added or spelled in another way makes another document anyway.
 const VERSION: u32 = 3;
 
-impl Builder<'_> {
+impl Builder {
     /// The digest of the basis of the dataset, whose files are written by `program`, or by a `spark` cluster, which splits
     /// them in other places.
     pub(super) fn basis(&self, writer: &str) -> Result<String> {
         let mut observations = self.view.drawn_from();
         if self.plan.dataset.columns.contains(&Column::WatchedUntil) {
-            let series = self.view.watched_series(self.scope)?.into_iter();
+            let series = self.view.watched_series(&self.scope)?.into_iter();
             let mut watched: Vec<String> =
                 series.map(|(key, watch)| format!("{} until {}", in_words(&key), watch.until)).collect();
             watched.sort_unstable();
             observations.append(&mut watched);
         }
-        let mut basis = document(self.plan, self.scope, &observations, writer);
+        let mut basis = document(&self.plan, &self.scope, &observations, writer);
         if let Some(prices) = self.prices(&self.plan.dataset)? {
             basis["dataset"]["prices"] = prices.summary.files.into_iter().map(|file| file.blake3).collect();
         }
         // When the news that features are computed from was watched; null where that makes no difference.
         if !self.plan.dataset.features.is_empty() {
-            let watched = self.view.watched_tickers(self.scope)?;
-            for ticker in self.view.news_tickers(self.scope)? {
+            let watched = self.view.watched_tickers(&self.scope)?;
+            for ticker in self.view.news_tickers(&self.scope)? {
                 let watched = watched.get(&ticker);
                 let [from, until] = [watched.map(|it| it.from), watched.and_then(|it| it.until)]
                     .map(|micros| micros.and_then(DateTime::from_timestamp_micros).map(to_record));

@@ -6,26 +6,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::as_of::knowing_run;
 use super::as_of::{note_on_definition, notes_on_watch, view_of_build};
 use super::blocking;
-use super::builder::{Builder, add_counts, scratch};
-use super::checks::{Checking, PreviousVersions, RowChecks};
-use super::names::some_of;
-use super::observer::Control;
-use super::observer::Stage;
+use super::builder::{Builder, scratch};
+use super::checks::PreviousVersion;
+use super::missing::some_of;
+use super::observer::{Control, Stage};
 use super::report::draw_latest;
-use super::scope::archived_scope;
 use super::store::{self, RemoteStore, StoreAccess};
-use super::summary::{PublishedDataset, Summary};
-use crate::archive::View;
+use super::summary::Summary;
 use crate::audit::revisions::{Counting, RewrittenSince};
 use crate::dataset::{Wide, no_rows};
 use crate::definition::changed_keys;
 use crate::disk::file::{self, TargetFile};
 use crate::error::Result;
 use crate::export::{
-    Destination, Provenance, Publication, ReuseOutcome, RowEncoding, RowOutput, Staged, built_before, reuse_latest,
+    Destination, Provenance, Publication, ReuseOutcome, RowEncoding, RowOutput, Staged, VersionRecord, built_before,
+    reuse_latest,
 };
 use crate::facts::{ArticleCounts, Facts, Tally};
 use crate::interface::Ticker;
@@ -94,28 +91,24 @@ pub async fn build(plan: Plan, data: PathBuf, options: BuildOptions) -> Result<S
         }
         None => None,
     };
-    let (archive, clock, control) = (options.archive.clone(), options.clock, options.control.clone());
-    let (drawn, folder) = (Arc::new(plan.clone()), data.clone());
-    let built = blocking(move || {
-        let datasets = data.join("datasets");
-        let before = PreviousVersions { datasets: Some(&datasets), in_store: in_store.as_ref() };
-        from_archive(plan, options, before, |work, options, notes| {
-            let stage = Stage::begin(&options.control, "dataset");
-            let (clock, ad_hoc) = (options.clock, options.ad_hoc.clone());
-            let published = work.publish(&data, clock, ad_hoc, options.when_unchanged, &stage)?;
-            let timings = vec![stage.finish()];
-            let mut summary = Summary::of(work.plan, published, timings, begun.elapsed());
-            summary.notes.splice(0..0, notes);
-            Ok(summary)
-        })
-    });
-    let mut summary = built.await?;
+    let (plan, built, folder) = (Arc::new(plan), options.clone(), data.clone());
+    let own = Plan::clone(&plan);
+    let mut summary = blocking(move || {
+        let datasets = folder.join("datasets");
+        let (work, notes) = from_archive(own, &built, Some(&datasets), in_store.as_ref())?;
+        let BuildOptions { clock, ad_hoc, when_unchanged, .. } = built;
+        let mut summary = work.publish(&folder, clock, ad_hoc, when_unchanged)?;
+        summary.notes.splice(0..0, notes);
+        summary.elapsed = begun.elapsed();
+        Ok(summary)
+    })
+    .await?;
     if let Some(store) = store.filter(|_| is_own) {
         let sent = Some(store.push_archive().await);
         store::publish(Some(&store), sent, &name, &mut summary).await?;
     }
     if is_own {
-        summary.report = draw_latest(drawn, folder, archive, clock, control).await?;
+        summary.report = draw_latest(plan, data, options.archive, options.clock, options.control).await?;
     }
     Ok(summary)
 }
@@ -155,150 +148,140 @@ async fn write(plan: Plan, format: Format, to: Destination<'static>, options: Bu
         store.pull_archive(options.ad_hoc.as_of).await?;
     }
     blocking(move || {
-        from_archive(plan, options, PreviousVersions::default(), |work, options, _| {
-            let dataset = &work.plan.dataset;
-            let schema = Arc::clone(dataset.written.schema());
-            let mut out = RowOutput::begin(format.into(), to, schema, &RowEncoding::of(work.plan))?;
-            work.control.warn(&work.view.notes_on_runs());
-            let mut count = 0;
-            work.rows(dataset, scratch(options.clock), None, |rows| {
-                count += rows.num_rows() as u64;
-                out.write_rows(&dataset.written.part(&rows))
-            })?;
-            if count == 0 {
-                return Err(no_rows(&work.plan.name));
-            }
-            out.finish()?;
-            Ok(count)
-        })
+        let (work, _) = from_archive(plan, &options, None, None)?;
+        let dataset = &work.plan.dataset;
+        let schema = Arc::clone(dataset.written.schema());
+        let mut out = RowOutput::begin(format.into(), to, schema, &RowEncoding::of(&work.plan))?;
+        work.control.warn(&work.view.notes_on_runs());
+        let mut count = 0;
+        work.rows(dataset, scratch(options.clock), None, |rows| {
+            count += rows.num_rows() as u64;
+            out.write_rows(&dataset.written.part(&rows))
+        })?;
+        if count == 0 {
+            return Err(no_rows(&work.plan.name));
+        }
+        out.finish()?;
+        Ok(count)
     })
     .await
 }
 
-/// Finds and checks the inputs of a dataset.
-pub(super) fn from_archive<T>(
+/// Finds and checks the inputs of a dataset, against the version before in a folder of datasets or in the store. Returns notes,
+/// too.
+pub(super) fn from_archive(
     mut plan: Plan,
-    options: BuildOptions,
-    before: PreviousVersions<'_>,
-    build: impl FnOnce(Builder<'_>, &BuildOptions, Vec<String>) -> Result<T>,
-) -> Result<T> {
-    options.ad_hoc.apply(&mut plan)?;
-    let view = view_of_build(&plan, &options.archive, &options.ad_hoc, &options.control.stop)?;
-    let scope = archived_scope(&plan, &view)?;
-    let is_own = options.ad_hoc.is_none();
-    let (before, mut notes) = if is_own { before.find(&plan.name, view.archive()) } else { Default::default() };
-    let before = before.as_ref();
-    let control = &options.control;
-    let checking = Checking { plan: &plan, view: &view, scope: &scope, before, control };
-    notes.extend(if is_own { checking.newest()? } else { checking.ad_hoc(&options.ad_hoc.filter)? });
-    if let (Some(as_of), None) = (options.ad_hoc.as_of, &options.ad_hoc.version) {
-        notes.extend(note_on_late_arrivals(&view));
-        notes.extend(notes_on_watch(&plan, &view, &scope, as_of)?);
+    options: &BuildOptions,
+    datasets: Option<&Path>,
+    in_store: Option<&VersionRecord>,
+) -> Result<(Builder, Vec<String>)> {
+    let BuildOptions { archive, ad_hoc, control, .. } = options;
+    ad_hoc.apply(&mut plan)?;
+    let view = view_of_build(&plan, archive, ad_hoc, &control.stop)?;
+    let mut work = Builder::of_archive(Arc::new(plan), view, control)?;
+    let (plan, view) = (Arc::clone(&work.plan), work.view.clone());
+    let mut notes = Vec::new();
+    if ad_hoc.is_none() {
+        (work.before, notes) = PreviousVersion::find(datasets, in_store, &plan.name, view.archive());
+        notes.extend(work.check_archived()?);
+    } else {
+        notes.extend(work.check_selected(&ad_hoc.filter)?);
+    }
+    if let (Some(as_of), None) = (ad_hoc.as_of, &ad_hoc.version) {
+        let late = view.archive().late_arrivals(view.as_of()) as u64;
+        if late > 0 {
+            let runs = count_of(late, "run", "runs");
+            notes.push(format!(
+                "{runs} sealed by then became known later; `--as-of VERSION` rebuilds a version without them"
+            ));
+        }
+        notes.extend(notes_on_watch(&plan, &view, &work.scope, as_of)?);
         notes.extend(note_on_definition(&plan, &view));
     }
     control.note(&notes);
-    build(Builder { before, ..Builder::new(&plan, &view, &scope, control) }, &options, notes)
+    Ok((work, notes))
 }
 
-/// The note on runs that were brought in after the instant of a build.
-fn note_on_late_arrivals(view: &View) -> Option<String> {
-    let late = view.archive().late_arrivals(view.as_of()) as u64;
-    let runs = count_of(late, "run", "runs");
-    (late > 0)
-        .then(|| format!("{runs} sealed by then became known later; `--as-of VERSION` rebuilds a version without them"))
-}
-
-/// A complete version, and the facts of its rows.
-struct BuiltVersion {
-    staged: Staged,
-    facts: Facts,
-    /// What was rewritten since the version before; none if nothing can have been.
-    rewritten: Option<RewrittenSince>,
-    /// Notes for the user.
-    notes: Vec<String>,
-}
-
-/// The note on an ad hoc build.
-fn note(ad_hoc: &AdHoc) -> Option<String> {
-    let options: Vec<String> = ad_hoc.options().iter().map(|(name, value)| format!("--{name} {value}")).collect();
-    (!ad_hoc.is_none()).then(|| format!("ad hoc build with `{}`: `latest` is unchanged", options.join(" ")))
-}
-
-impl Builder<'_> {
-    /// Publishes the dataset in a data folder.
+impl Builder {
+    /// Publishes the dataset in a data folder, as a stage.
     pub(super) fn publish(
         &self,
         data: &Path,
         clock: Clock,
         ad_hoc: AdHoc,
         when_unchanged: WhenUnchanged,
-        stage: &Stage<'_>,
-    ) -> Result<PublishedDataset> {
-        let as_of = self.view.as_of();
-        let provenance = Provenance {
-            name: self.plan.name.clone(),
-            definition: self.plan.text.clone(),
-            ad_hoc,
-            basis: self.basis("program")?,
-            service: self.plan.service.clone(),
-            runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
-            rebuilt_as_of: knowing_run(self.plan, self.view),
-            as_of,
-            watched: self.view.watch(self.scope)?,
-            built_at: clock.now(),
-        };
+    ) -> Result<Summary> {
+        let stage = Stage::begin(&self.control, "dataset");
+        let provenance = self.provenance(ad_hoc, "program", clock.now())?;
         let (built_at, is_own) = (provenance.built_at, provenance.ad_hoc.is_none());
-        let mut notes: Vec<String> = note(&provenance.ad_hoc).into_iter().collect();
-        // It is about the version before, so it is not part of the report.
-        let changed = self.changed_definition();
+        let mut notes = Vec::new();
+        if !is_own {
+            let options: Vec<String> =
+                provenance.ad_hoc.options().iter().map(|(name, value)| format!("--{name} {value}")).collect();
+            notes.push(format!("ad hoc build with `{}`: `latest` is unchanged", options.join(" ")));
+        }
+        let datasets = data.join("datasets");
         if (!is_own || when_unchanged == WhenUnchanged::Return)
-            && let Some((dataset, facts)) = built_before(&data.join("datasets"), &provenance, &self.control.stop)?
+            && let Some((dataset, facts)) = built_before(&datasets, &provenance, &self.control.stop)?
             && let Ok(facts) = Facts::from_json(&facts)
         {
             stage.advance(facts.rows);
             notes.push("already built and unchanged since".to_owned());
             if is_own {
-                let (plan, before) = (self.plan, self.before);
-                notes.extend(RowChecks { plan, facts: &facts, before, rewritten: None, now: built_at }.check()?);
+                notes.extend(self.check_rows(&facts, None, built_at)?);
             }
             notes.extend(self.notes(&facts)?);
             self.control.note(&notes);
-            return Ok(PublishedDataset { facts, dataset, as_of, notes });
+            return Ok(Summary::new(self, &facts, dataset, notes, vec![stage.finish()]));
         }
-        let made = match is_own {
-            true => self.reuse_or_write(data, provenance, stage)?,
-            false => self.write_version(data, provenance, stage)?,
+        // The latest version again, if it has the same basis.
+        let latest = is_own.then(|| reuse_latest(&datasets, &self.plan, &provenance, &self.control.stop));
+        let mut reused = None;
+        match latest.transpose()?.flatten() {
+            Some(ReuseOutcome::Reused { staged, from, facts }) => {
+                // Facts that cannot be read are damaged, or were written by another version of the program.
+                if let Ok(facts) = Facts::from_json(&facts) {
+                    stage.advance(facts.rows);
+                    notes.push(format!("unchanged since version {from}; files reused"));
+                    reused = Some((staged, facts, None));
+                }
+            }
+            Some(ReuseOutcome::Damaged(path)) => {
+                notes.push(format!("`{}` is damaged: rebuilt the dataset", path.display()));
+            }
+            None => {}
+        }
+        let (staged, facts, rewritten) = match reused {
+            Some(reused) => reused,
+            None => self.write_version(data, provenance, &stage)?,
         };
-        let BuiltVersion { staged, facts, rewritten, notes: more } = made;
-        notes.extend(more);
         if is_own {
-            let (plan, before, rewritten) = (self.plan, self.before, rewritten.as_ref());
-            notes.extend(RowChecks { plan, facts: &facts, before, rewritten, now: built_at }.check()?);
+            notes.extend(self.check_rows(&facts, rewritten.as_ref(), built_at)?);
         }
         notes.extend(self.notes(&facts)?);
         self.control.note(&notes);
         let _work = work!("publish");
         cancel::check(&self.control.stop)?;
-        self.control.note(changed.as_slice());
-        notes.extend(changed);
+        // They are about the version before and the folder, so they are not part of the report.
+        let mut of_folder = Vec::new();
+        if let Some(recorded) = self.before.as_ref().map(|before| &before.recorded) {
+            let changed = changed_keys(&recorded.definition, &self.plan.text);
+            let changed: Vec<String> = changed.iter().map(ToString::to_string).collect();
+            if !changed.is_empty() {
+                let since = &recorded.version;
+                of_folder.push(format!("the definition changed since version {since}: {}", changed.join("; ")));
+            }
+        }
         let dataset = staged.publish()?;
-        let overtaken = dataset
-            .overtaken_by
-            .as_ref()
-            .map(|newer| format!("`latest` stays at version {newer}, which was published meanwhile and knows more"));
-        let of_folder: Vec<String> = overtaken.into_iter().chain(dataset.left.clone()).collect();
+        of_folder.extend(
+            dataset.overtaken_by.as_ref().map(|newer| {
+                format!("`latest` stays at version {newer}, which was published meanwhile and knows more")
+            }),
+        );
+        of_folder.extend(dataset.left.clone());
         self.control.note(&of_folder);
         notes.extend(of_folder);
-        Ok(PublishedDataset { facts, dataset, as_of, notes })
-    }
-
-    /// The note on a definition that changed since the version before.
-    fn changed_definition(&self) -> Option<String> {
-        let recorded = &self.before?.recorded;
-        let changed = changed_keys(&recorded.definition, &self.plan.text);
-        let changed: Vec<String> = changed.iter().map(ToString::to_string).collect();
-        let list = || format!("the definition changed since version {}: {}", recorded.version, changed.join("; "));
-        (!changed.is_empty()).then(list)
+        Ok(Summary::new(self, &facts, dataset, notes, vec![stage.finish()]))
     }
 
     /// Notes on the rows.
@@ -308,7 +291,24 @@ impl Builder<'_> {
             let (claimed, rows) = (group_digits(claimed), count_of(facts.rows, "row", "rows"));
             notes.push(format!("{claimed} of {rows} rest on claims: `claimed` marks them"));
         }
-        notes.extend(self.of_sectors(facts)?);
+        if self.plan.dataset.has_sectors() {
+            let sectors = self.view.all_sectors(Some(&self.scope))?;
+            let (mut none, mut several) = (Vec::new(), Vec::new());
+            for name in &facts.tickers {
+                match name.parse().ok().and_then(|ticker: Ticker| sectors.get(&ticker)).map_or(0, BTreeSet::len) {
+                    0 => none.push(name),
+                    1 => {}
+                    _ => several.push(name),
+                }
+            }
+            if !none.is_empty() {
+                notes.push(format!("no sector lists {}", some_of("ticker", none.iter())));
+            }
+            if !several.is_empty() {
+                let tickers = some_of("ticker", several.iter());
+                notes.push(format!("several sectors list {tickers}; `sector` is the first by name"));
+            }
+        }
         if facts.repeated > 0 {
             let count = count_of(facts.repeated, "signal", "signals");
             let rule = self.plan.dataset.dates;
@@ -353,66 +353,25 @@ impl Builder<'_> {
         Ok(notes)
     }
 
-    /// Notes on tickers without a sector, and with several, if it is a column.
-    fn of_sectors(&self, facts: &Facts) -> Result<Vec<String>> {
-        if !self.plan.dataset.has_sectors() {
-            return Ok(Vec::new());
-        }
-        let sectors = self.view.all_sectors(Some(self.scope))?;
-        let count = |ticker: &str| {
-            let ticker: Option<Ticker> = ticker.parse().ok();
-            ticker.and_then(|ticker| sectors.get(&ticker)).map_or(0, BTreeSet::len)
-        };
-        let names = |is_wanted: fn(usize) -> bool| -> Vec<&str> {
-            let names = facts.tickers.iter().map(String::as_str);
-            names.filter(|name| is_wanted(count(name))).collect()
-        };
-        let (none, several) = (names(|count| count == 0), names(|count| count > 1));
-        let listed = |names: &[&str]| some_of("ticker", names.iter());
-        let mut notes = Vec::new();
-        if !none.is_empty() {
-            notes.push(format!("no sector lists {}", listed(&none)));
-        }
-        if !several.is_empty() {
-            notes.push(format!("several sectors list {}; `sector` is the first by name", listed(&several)));
-        }
-        Ok(notes)
-    }
-
-    /// The latest version again if it has the same basis, or else a new one.
-    fn reuse_or_write(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<BuiltVersion> {
-        let latest = reuse_latest(&data.join("datasets"), self.plan, &provenance, &self.control.stop)?;
-        let mut notes = Vec::new();
-        match latest {
-            Some(ReuseOutcome::Reused { staged, from, facts }) => {
-                // Facts that cannot be read are damaged, or were written by another version of the program.
-                if let Ok(facts) = Facts::from_json(&facts) {
-                    stage.advance(facts.rows);
-                    notes.push(format!("unchanged since version {from}; files reused"));
-                    return Ok(BuiltVersion { staged, facts, rewritten: None, notes });
-                }
-            }
-            Some(ReuseOutcome::Damaged(path)) => {
-                notes.push(format!("`{}` is damaged: rebuilt the dataset", path.display()));
-            }
-            None => {}
-        }
-        Ok(BuiltVersion { notes, ..self.write_version(data, provenance, stage)? })
-    }
-
-    /// Builds and writes the rows of a new version.
-    fn write_version(&self, data: &Path, provenance: Provenance, stage: &Stage<'_>) -> Result<BuiltVersion> {
+    /// Builds and writes the rows of a new version. Returns their facts, too, and what was rewritten since the version before, if
+    /// anything can have been.
+    fn write_version(
+        &self,
+        data: &Path,
+        provenance: Provenance,
+        stage: &Stage<'_>,
+    ) -> Result<(Staged, Facts, Option<RewrittenSince>)> {
         let scratch = file::scratch(data, &unique_name(provenance.built_at));
-        let mut publication = Publication::begin(&data.join("datasets"), self.plan, provenance, &self.control.stop)?;
+        let mut publication = Publication::begin(&data.join("datasets"), &self.plan, provenance, &self.control.stop)?;
         let mut tally = Tally::new(&self.plan.dataset);
         let mut wide = match &self.plan.dataset.shape {
             Shape::Long => None,
             Shape::Wide(values) => Some(Wide::new(values, Column::Date)),
         };
         // What was rewritten since the version before is checked.
-        let subject = self.before.map(|_| self.with_a_past()).transpose()?.flatten();
-        let mut counting =
-            subject.as_ref().zip(self.before).map(|(subject, before)| Counting::since(subject, before.recorded.as_of));
+        let before = self.before.as_ref().map(|before| before.recorded.as_of);
+        let subject = before.map(|_| self.with_a_past()).transpose()?.flatten();
+        let mut counting = subject.as_ref().zip(before).map(|(subject, since)| Counting::since(subject, since));
         let counts = self.rows(&self.plan.dataset, scratch, counting.as_mut(), |rows| {
             stage.advance(rows.num_rows() as u64);
             let write = || match &mut wide {
@@ -427,9 +386,7 @@ impl Builder<'_> {
         if let Some(wide) = wide {
             wide.finish(|period, regime, value, rows| publication.write_matrix((period, regime), value, rows))?;
         }
-        let mut facts = tally.finish();
-        add_counts(&mut facts, counts);
-        facts.contradictions = self.contradictions()?;
+        let facts = self.facts(tally, counts)?;
         let mut rewritten = None;
         let facts_as_json = || {
             if let Some(mut counting) = counting {
@@ -438,7 +395,7 @@ impl Builder<'_> {
             }
             Ok(facts.to_json())
         };
-        let staged = publication.complete(self.plan, facts_as_json)?;
-        Ok(BuiltVersion { staged, facts, rewritten, notes: Vec::new() })
+        let staged = publication.complete(&self.plan, facts_as_json)?;
+        Ok((staged, facts, rewritten))
     }
 }

@@ -1,6 +1,6 @@
 //! A checked definition: its problems, or its requests and columns. `bellwether check --json` and Python give the same document.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -38,8 +38,13 @@ impl CheckedDefinition {
         let split = facts.as_ref().and_then(|facts| facts.split_days.as_ref());
         warnings.extend(split.map(|split| split.in_words(plan.dataset.dates)));
         warnings.extend(plan.dataset.calendar_note(today(plan, now)));
-        warnings.extend(missing_prices(plan));
-        let document = PlanDocument::of(plan, facts.as_ref());
+        // A pattern stands for files that will be there.
+        let files = plan.prices.files.iter().filter(|path| !path.to_string_lossy().contains('*'));
+        for missing in files.filter(|path| file::is_gone(path)).take(1) {
+            let missing = missing.display();
+            warnings.push(format!("there is no `{missing}`, which `[prices]` names: `audit skill` needs it"));
+        }
+        let document = PlanDocument::new(plan, facts.as_ref());
         Self { path: document.path.clone(), ok: true, warnings, problems: Vec::new(), plan: Some(document) }
     }
 
@@ -143,12 +148,26 @@ struct Schedule {
 }
 
 impl PlanDocument {
-    fn of(plan: &Plan, facts: Option<&Facts>) -> Self {
+    fn new(plan: &Plan, facts: Option<&Facts>) -> Self {
         let remote = match &plan.source {
             Source::Remote(remote) => Some(remote),
             Source::Demo { .. } => None,
         };
-        let columns = plan.dataset.written.schema().fields().iter();
+        let mut columns = Vec::new();
+        for field in plan.dataset.written.schema().fields() {
+            let meaning = plan.dataset.meaning(field.name()).expect("each column has one");
+            columns.push(ColumnDocument {
+                name: field.name().clone(),
+                r#type: describe(field),
+                meaning: meaning.what,
+                unit: meaning.unit.map(str::to_owned),
+                null: meaning.null.map(str::to_owned),
+                example: meaning.example.to_owned(),
+                unknown: facts.and_then(|facts| unknown_share(facts, plan, field.name())),
+            });
+        }
+        let [ids, tickers] = plan.dataset.identity.counts();
+        let identity = plan.dataset.identity.digest().map(ToOwned::to_owned);
         Self {
             name: plan.name.clone(),
             description: plan.description.clone(),
@@ -157,24 +176,11 @@ impl PlanDocument {
             sentiment_base_url: remote.map(|remote| remote.sentiment_base_url.to_string()),
             address_variables: plan.address_variables.clone(),
             excluded: plan.excluded.iter().map(ToString::to_string).collect(),
-            signals: plan.alternatives.iter().map(WayToGet::of).collect(),
+            signals: plan.alternatives.iter().map(WayToGet::new).collect(),
             further: plan.further.iter().map(Request::target).collect(),
             of_each_ticker: plan.of_each_ticker.iter().map(Endpoint::to_string).collect(),
-            columns: columns
-                .map(|it| {
-                    let meaning = plan.dataset.meaning(it.name()).expect("each column has one");
-                    ColumnDocument {
-                        name: it.name().clone(),
-                        r#type: describe(it),
-                        meaning: meaning.what,
-                        unit: meaning.unit.map(str::to_owned),
-                        null: meaning.null.map(str::to_owned),
-                        example: meaning.example.to_owned(),
-                        unknown: facts.and_then(|facts| unknown_share(facts, plan, it.name())),
-                    }
-                })
-                .collect(),
-            identity: identity_of(plan),
+            columns,
+            identity: identity.map(|blake3| IdentityDocument { ids, tickers, blake3 }),
             sort: plan.dataset.written.sort.clone(),
             formats: plan.files.formats.iter().map(|format| format.as_str().to_owned()).collect(),
             schedule: plan
@@ -187,24 +193,15 @@ impl PlanDocument {
 }
 
 impl WayToGet {
-    fn of(operation: &OperationRequests) -> Self {
-        let targets = |requests: &[Request]| requests.iter().map(Request::target).collect();
+    fn new(operation: &OperationRequests) -> Self {
         let (requests, is_of_each_ticker) = match &operation.list {
-            RequestList::Listed(requests) => (targets(requests), false),
-            RequestList::EachTicker(TickerSource::Listed(tickers), _) => (targets(&operation.requests(tickers)), false),
-            RequestList::EachTicker(TickerSource::NamedBy(requests), _) => (targets(requests), true),
-            RequestList::EachTicker(TickerSource::Available, _) => {
-                (targets(&[Request::bare(Endpoint::TickersAvailable)]), true)
-            }
-            RequestList::EachTicker(TickerSource::Signals, _) => (Vec::new(), true),
+            RequestList::Listed(requests) => (requests.clone(), false),
+            RequestList::EachTicker(TickerSource::Listed(tickers), _) => (operation.requests(tickers), false),
+            RequestList::EachTicker(list, _) => (list.listing(), true),
         };
+        let requests = requests.iter().map(Request::target).collect();
         Self { operation: operation.endpoint.to_string(), requests, is_of_each_ticker }
     }
-}
-
-fn identity_of(plan: &Plan) -> Option<IdentityDocument> {
-    let [ids, tickers] = plan.dataset.identity.counts();
-    Some(IdentityDocument { ids, tickers, blake3: plan.dataset.identity.digest()?.to_owned() })
 }
 
 /// The share of rows for which a column is unknown; none if it cannot be.
@@ -213,11 +210,4 @@ fn unknown_share(facts: &Facts, plan: &Plan, column: &str) -> Option<f64> {
     let feature = plan.dataset.features.iter().find(|feature| feature.to_string() == own)?;
     let (_, unknown) = facts.windows.iter().find(|(length, _)| Some(*length) == feature.window())?;
     (facts.rows > 0).then(|| *unknown as f64 / facts.rows as f64)
-}
-
-/// That a file of prices is not there; a pattern stands for those that will be.
-fn missing_prices(plan: &Plan) -> Option<String> {
-    let is_pattern = |path: &&PathBuf| path.to_string_lossy().contains('*');
-    let missing = plan.prices.files.iter().filter(|path| !is_pattern(path)).find(|path| file::is_gone(path))?;
-    Some(format!("there is no `{}`, which `[prices]` names: `audit skill` needs it", missing.display()))
 }

@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -13,15 +14,12 @@ use percent_encoding::percent_decode_str;
 use super::blocking;
 use super::build::{BuildOptions, from_archive};
 use super::builder::Builder;
-use super::checks::{PreviousVersion, PreviousVersions, RowChecks};
-use super::observer::Control;
-use super::observer::{Stage, Timing};
-use super::scope::asked_news;
+use super::observer::{Control, Stage, Timing};
 use super::store::{RemoteStore, StoreAccess};
-use super::summary::{PublishedDataset, Summary};
-use crate::archive::{Scope, View, of_service};
+use super::summary::Summary;
+use crate::archive::of_service;
 use crate::columns::Rows;
-use crate::dataset;
+use crate::dataset::{self, Counts};
 use crate::disk::file::{self, FileError, FileRecord, Staging};
 use crate::disk::names::{ROWS_OF_SPARK, fits};
 use crate::disk::remove;
@@ -30,9 +28,9 @@ use crate::export::{Dataset, ExternalFiles, FACTS, Provenance, RECORD, VersionRe
 use crate::facts::{Facts, Tally};
 use crate::interface::Ticker;
 use crate::key;
-use crate::plan::{Claims, Codec, DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
+use crate::plan::{Claims, Codec, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
 use crate::spark::{Address, Cluster, RowDigest, SUCCESS, SparkError, TOKEN, Write};
-use crate::sql::{self, Dialect, Question};
+use crate::sql::{self, Dialect};
 use crate::store::{self, Latest, Store};
 use crate::tables::{ArticleCounts, Table};
 use crate::text::human::group_digits;
@@ -51,19 +49,6 @@ pub struct ClusterOptions {
     pub build: BuildOptions,
 }
 
-/// A statement for a cluster, and the part of the archive that it reads.
-struct ClusterJob {
-    plan: Plan,
-    view: View,
-    scope: Scope,
-    statement: String,
-    provenance: Provenance,
-    /// The version before, if there is one.
-    before: Option<PreviousVersion>,
-    control: Control,
-    notes: Vec<String>,
-}
-
 /// Has a cluster compute the dataset of a plan and write it to a store, and publishes it there. The cluster reads the archive
 /// from the plan's store, or from the local folder, which every worker must then have.
 ///
@@ -79,39 +64,15 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let begun = Instant::now();
     let ClusterOptions { engine, output, data, build } = options;
     check_supported(&plan, &build)?;
-    let control = build.control.clone();
-    let target = RemoteStore::open(&output, StoreAccess::Write, &build.archive, &data, &control)?;
-    let job = prepare(&plan, build, &data, &target).await?;
-    let (as_of, built_at, store) = (job.provenance.as_of, job.provenance.built_at, target.store());
-    let version = unique_name(built_at);
-    let at = format!("datasets/{}/{version}", plan.name);
-    let (expected, on_cluster) = compute(&plan, &engine, &job.statement, &for_spark(&output, &at), &control).await?;
-    let staging = Staging::create(&data.join("datasets").join(&plan.name), &version)?;
-    let (read, tally, fetched) = fetch_rows(&plan, (store, &at), &staging, expected, &control).await?;
-    let (name, folder) = (version.clone(), staging.file(""));
-    let (described, facts, notes) = blocking(move || job.seal(name, read, tally, &folder)).await?;
-    let files = vec![FileRecord::of(&staging.file(FACTS), FACTS, 0, &control.stop)?];
-    // A store has the runs of its versions.
-    target.push_archive().await?;
-    store.send(&store::Sealed { at: at.clone(), record: RECORD, files }, &staging.file(""), |_| ()).await?;
-    let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
-    let VersionRecord { files, rows, content, .. } = described;
-    let later = target.name_latest(&Latest::new(&plan.name, &version, (as_of, built_at), &content)).await?;
-    let notes = notes.into_iter().chain(later).collect();
-    let dataset = Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content };
-    let published = PublishedDataset { facts, dataset, as_of, notes };
-    Ok(Summary::of(&plan, published, vec![on_cluster, fetched], begun.elapsed()))
-}
-
-/// Prepares the archive for the cluster. Returns the statement to run.
-async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteStore) -> Result<ClusterJob> {
-    if Claims::Included == plan.claims || Claims::Included == build.ad_hoc.claims {
+    if plan.claims == Claims::Included {
         return Err(Error::usage("a cluster cannot read claims", "build it without `--engine`, or leave claims out"));
     }
+    let control = build.control.clone();
+    let target = RemoteStore::open(&output, StoreAccess::Write, &build.archive, &data, &control)?;
     // A version comes after its runs: what is read of it first names none that are not fetched.
     target.store().probe().await?;
     let in_store = target.latest_record(&plan.name).await?;
-    let own = RemoteStore::of(plan, build.store.as_ref(), StoreAccess::Write, &build.archive, data, &build.control)?;
+    let own = RemoteStore::of(&plan, build.store.as_ref(), StoreAccess::Write, &build.archive, &data, &control)?;
     let archive = match &own {
         Some(own) => {
             // The cluster reads the archive in the store.
@@ -121,12 +82,51 @@ async fn prepare(plan: &Plan, build: BuildOptions, data: &Path, target: &RemoteS
         }
         None => sql::path_text(&of_service(&build.archive, &plan.service.name)?)?,
     };
-    let plan = plan.clone();
-    blocking(move || {
-        let before = PreviousVersions { datasets: None, in_store: in_store.as_ref() };
-        from_archive(plan, build, before, |work, options, notes| work.cluster_job(&archive, options, notes))
+    let (work, mut notes, statement, provenance) = blocking(move || {
+        let (work, notes) = from_archive(plan, &build, None, in_store.as_ref())?;
+        let statement = work.statement(&[archive], Dialect::Spark)?;
+        let provenance = work.provenance(build.ad_hoc, "spark", build.clock.now())?;
+        // This program writes other files.
+        Ok((work, notes, statement, Provenance { rebuilt_as_of: None, ..provenance }))
     })
-    .await
+    .await?;
+    let plan = Arc::clone(&work.plan);
+    let (as_of, built_at, store) = (provenance.as_of, provenance.built_at, target.store());
+    let version = unique_name(built_at);
+    let at = format!("datasets/{}/{version}", plan.name);
+    let (expected, on_cluster) = compute(&plan, &engine, &statement, &for_spark(&output, &at), &control).await?;
+    let staging = Staging::create(&data.join("datasets").join(&plan.name), &version)?;
+    let (read, tally, fetched) = fetch_rows(&plan, (store, &at), &staging, expected, &control).await?;
+    let (name, folder) = (version.clone(), staging.file(""));
+    let (work, described, facts, of_rows) = blocking(move || {
+        let mut facts = work.facts(tally, Counts::default())?;
+        facts.articles = articles(&work, &facts)?;
+        let slabs = work.view.slabs(&work.scope, work.plan.dataset.vintage)?;
+        facts.seen_live = dataset::count_live(slabs, &work.plan.dataset)?;
+        let before = work.before.as_ref().map(|before| before.recorded.as_of);
+        let rewritten = before.map(|since| work.rewritten(since)).transpose()?.flatten();
+        let mut notes = work.check_rows(&facts, rewritten.as_ref(), built_at)?;
+        notes.extend(work.notes(&facts)?);
+        work.control.note(&notes);
+        let text = facts.to_json();
+        let described = read.describe(name, provenance, &text);
+        file::write_bytes(&folder.join(FACTS), &text)?;
+        file::write_json(&folder.join(RECORD), &described)?;
+        Ok((work, described, facts, notes))
+    })
+    .await?;
+    notes.extend(of_rows);
+    let files = vec![FileRecord::of(&staging.file(FACTS), FACTS, 0, &control.stop)?];
+    // A store has the runs of its versions.
+    target.push_archive().await?;
+    store.send(&store::Sealed { at: at.clone(), record: RECORD, files }, &staging.file(""), |_| ()).await?;
+    let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
+    let VersionRecord { files, rows, content, .. } = described;
+    notes.extend(target.name_latest(&Latest::new(&plan.name, &version, (as_of, built_at), &content)).await?);
+    let dataset = Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content };
+    let mut summary = Summary::new(&work, &facts, dataset, notes, vec![on_cluster, fetched]);
+    summary.elapsed = begun.elapsed();
+    Ok(summary)
 }
 
 /// Has the cluster write the rows of a statement to a folder. Returns their digest, and how long it took.
@@ -143,23 +143,20 @@ async fn compute(
     let cluster = stop.run_until_cancelled(Cluster::connect(engine)).await.ok_or_else(Error::interruption)??;
     let stage = Stage::of_files(control, "spark", 0);
     let columns: Vec<&str> = plan.dataset.schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let write = Write { statement, columns: &columns, folder, options: options_of(plan.files.codec) };
-    let digest = cluster.write(write, stop, |tasks| stage.tasks(tasks.done, tasks.planned)).await?;
-    let digest = digest.ok_or_else(Error::interruption)?;
-    let computed = stage.finish();
-    stop.run_until_cancelled(cluster.close()).await;
-    Ok((digest, computed))
-}
-
-/// A codec as options of Spark's writer.
-fn options_of(codec: Codec) -> Vec<(&'static str, String)> {
-    match codec {
+    // As options of Spark's writer.
+    let options = match plan.files.codec {
         Codec::Zstd(level) => {
             vec![("compression", "zstd".to_owned()), ("parquet.compression.codec.zstd.level", level.to_string())]
         }
         Codec::Snappy => vec![("compression", "snappy".to_owned())],
         Codec::None => vec![("compression", "none".to_owned())],
-    }
+    };
+    let write = Write { statement, columns: &columns, folder, options };
+    let digest = cluster.write(write, stop, |tasks| stage.tasks(tasks.done, tasks.planned)).await?;
+    let digest = digest.ok_or_else(Error::interruption)?;
+    let computed = stage.finish();
+    stop.run_until_cancelled(cluster.close()).await;
+    Ok((digest, computed))
 }
 
 /// Refuses datasets that a cluster cannot build.
@@ -186,46 +183,6 @@ fn for_spark(url: &StoreUrl, at: &str) -> String {
     match (url.kind(), text.split_once("://")) {
         (StoreKind::S3, Some((_, rest))) => format!("s3a://{rest}"),
         _ => text.into_owned(),
-    }
-}
-
-impl Builder<'_> {
-    /// The statement for a cluster that reads the archive at a location.
-    fn cluster_job(&self, archive: &str, options: &BuildOptions, notes: Vec<String>) -> Result<ClusterJob> {
-        let asked = asked_news(self.view, self.scope)?;
-        let question = Question {
-            name: &self.plan.name,
-            plan: &self.plan.dataset,
-            source: self.scope.source,
-            requests: &self.scope.requests,
-            excluded: &self.scope.excluded,
-            news: asked.as_ref(),
-            view: self.view,
-            archive: &[archive.to_owned()],
-            dialect: Dialect::Spark,
-        };
-        Ok(ClusterJob {
-            plan: self.plan.clone(),
-            statement: question.statement()?,
-            provenance: Provenance {
-                name: self.plan.name.clone(),
-                definition: self.plan.text.clone(),
-                ad_hoc: options.ad_hoc.clone(),
-                basis: self.basis("spark")?,
-                service: self.plan.service.clone(),
-                runs: self.view.runs().map(|run| run.name().to_owned()).collect(),
-                // This program writes other files.
-                rebuilt_as_of: None,
-                as_of: self.view.as_of(),
-                watched: self.view.watch(self.scope)?,
-                built_at: options.clock.now(),
-            },
-            view: self.view.clone(),
-            scope: self.scope.clone(),
-            before: self.before.cloned(),
-            control: options.control.clone(),
-            notes,
-        })
     }
 }
 
@@ -274,49 +231,18 @@ async fn fetch_rows(
     Ok((read, tally, stage.finish()))
 }
 
-impl ClusterJob {
-    /// Checks the rows of a version, and writes the files that describe it to a folder: the facts and the record.
-    fn seal(
-        self,
-        version: String,
-        read: ExternalFiles,
-        tally: Tally,
-        folder: &Path,
-    ) -> Result<(VersionRecord, Facts, Vec<String>)> {
-        let Self { plan, view, scope, provenance, before, control, mut notes, .. } = self;
-        let before = before.as_ref();
-        let work = Builder { before, ..Builder::new(&plan, &view, &scope, &control) };
-        let mut facts = tally.finish();
-        facts.articles = articles(&view, &scope, &facts, &plan.dataset)?;
-        facts.seen_live = dataset::count_live(view.slabs(&scope, plan.dataset.vintage)?, &plan.dataset)?;
-        facts.contradictions = work.contradictions()?;
-        let rewritten = before.map(|before| work.rewritten(before.recorded.as_of)).transpose()?.flatten();
-        let rewritten = rewritten.as_ref();
-        let checks = RowChecks { plan: &plan, facts: &facts, before, rewritten, now: provenance.built_at };
-        let mut of_rows = checks.check()?;
-        of_rows.extend(work.notes(&facts)?);
-        control.note(&of_rows);
-        notes.extend(of_rows);
-        let text = facts.to_json();
-        let described = read.describe(version, provenance, &text);
-        file::write_bytes(&folder.join(FACTS), &text)?;
-        file::write_json(&folder.join(RECORD), &described)?;
-        Ok((described, facts, notes))
-    }
-}
-
 /// The articles that features were computed from, by their latest values.
-fn articles(view: &View, scope: &Scope, facts: &Facts, plan: &DatasetPlan) -> Result<ArticleCounts> {
-    let mut counts = ArticleCounts::default();
+fn articles(work: &Builder, facts: &Facts) -> Result<ArticleCounts> {
+    let (plan, mut counts) = (&work.plan.dataset, ArticleCounts::default());
     let is_of_articles = |feature: &Feature| {
         !matches!(feature, Feature::Summary(_) | Feature::SummaryDaysSince | Feature::Historical(_))
     };
     if !plan.features.iter().any(is_of_articles) {
         return Ok(counts);
     }
-    let asked = view.news_tickers(scope)?;
+    let asked = work.view.news_tickers(&work.scope)?;
     let asked: HashSet<&str> = asked.iter().map(Ticker::as_str).collect();
-    for batch in view.cells(Table::Articles, Vintage::Latest)? {
+    for batch in work.view.cells(Table::Articles, Vintage::Latest)? {
         let batch: RecordBatch = batch?;
         let column = |name: &str| batch.column_by_name(name).expect("articles have the columns of their table");
         let tickers = column("ticker").as_dictionary::<Int32Type>();
@@ -339,30 +265,29 @@ fn articles(view: &View, scope: &Scope, facts: &Facts, plan: &DatasetPlan) -> Re
 
 impl From<SparkError> for Error {
     fn from(error: SparkError) -> Self {
-        let kind = match error {
-            SparkError::Unreachable { .. } => ErrorKind::Temporary,
-            _ => ErrorKind::Service,
-        };
-        let hint = match error {
-            SparkError::Unreachable { .. } => {
-                "check that a Spark Connect server listens there (`sbin/start-connect-server.sh`), and run the same command again"
-            }
-            SparkError::Denied { .. } => {
+        let (kind, hint) = match error {
+            SparkError::Unreachable { .. } => (
+                ErrorKind::Temporary,
+                "check that a Spark Connect server listens there (`sbin/start-connect-server.sh`), and run the same command again",
+            ),
+            SparkError::Denied { .. } => (
+                ErrorKind::Service,
                 "set `SPARK_CONNECT_AUTHENTICATE_TOKEN`, which is sent with `/;use_ssl=true` at the end of the address, or to \
-                 this machine"
-            }
-            SparkError::Refused { .. } => {
-                "every worker must be able to read the archive: keep it in a store, or on a file system that all of them have"
-            }
-            SparkError::Failed { .. } => {
-                "the log of the driver says more; every worker must be able to read the archive and write the output"
-            }
-            SparkError::Answer { .. } => "use Spark 4",
+                 this machine",
+            ),
+            SparkError::Refused { .. } => (
+                ErrorKind::Service,
+                "every worker must be able to read the archive: keep it in a store, or on a file system that all of them have",
+            ),
+            SparkError::Failed { .. } => (
+                ErrorKind::Service,
+                "the log of the driver says more; every worker must be able to read the archive and write the output",
+            ),
+            SparkError::Answer { .. } => (ErrorKind::Service, "use Spark 4"),
         };
-        let (message, reason) = (error.to_string(), std::error::Error::source(&error).map(ToString::to_string));
-        let failure = Self::new(kind, message).with_hint(hint);
-        match reason {
-            Some(reason) => failure.with_source(reason),
+        let failure = Self::new(kind, error.to_string()).with_hint(hint);
+        match std::error::Error::source(&error) {
+            Some(reason) => failure.with_source(reason.to_string()),
             None => failure,
         }
     }

@@ -8,10 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::start::WhenLost;
+use super::start::{Options, WhenLost};
 use crate::archive::{Archive, claims_of, lost_runs};
-use crate::disk::digest;
-use crate::disk::file;
+use crate::disk::{digest, file};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::{self, VersionRecord};
 use crate::plan::{Plan, ServiceIdentity};
@@ -25,32 +24,16 @@ pub(super) struct Continuity {
     pub(super) notes: Vec<String>,
 }
 
-/// The history that a run should go on with.
-#[derive(Clone, Copy)]
-pub(super) struct ExpectedHistory<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) data: &'a Path,
-    /// The archive of the plan's service.
-    pub(super) archive: &'a Path,
-    /// The runs of the definition that the journal names.
-    pub(super) known_runs: &'a [String],
-    /// The record of the latest version in the store.
-    pub(super) in_store: Option<&'a VersionRecord>,
-    pub(super) when_lost: WhenLost,
-}
-
-/// Checks that a plan goes on with the history in the archive of its service.
-pub(super) fn check(expected: ExpectedHistory<'_>) -> Result<Continuity> {
-    // A version that another run published after the archive was opened names a run that was sealed since.
-    look(expected).or_else(|_| look(expected))
-}
-
-fn look(expected: ExpectedHistory<'_>) -> Result<Continuity> {
-    match Archive::open(expected.archive) {
-        Ok(archive) => check_opened(expected, Some(&archive)),
-        Err(error) if error.kind() == ErrorKind::NotFound => check_opened(expected, None),
+/// Checks that a run goes on with the history in the archive of its service, by the versions here and by the record of the
+/// latest version in the store.
+pub(super) fn check(plan: &Plan, options: &Options, in_store: Option<&VersionRecord>) -> Result<Continuity> {
+    let look = || match Archive::open(&options.archive) {
+        Ok(archive) => check_opened(plan, options, in_store, Some(&archive)),
+        Err(error) if error.kind() == ErrorKind::NotFound => check_opened(plan, options, in_store, None),
         Err(error) => Err(error),
-    }
+    };
+    // A version that another run published after the archive was opened names a run that was sealed since.
+    look().or_else(|_| look())
 }
 
 /// Checks that a run of a plan would go on with the history in the archive of its service, which is open; `None` if there
@@ -62,18 +45,21 @@ pub fn check_history(
     archive: Option<&Archive>,
     known_runs: &[String],
 ) -> Result<()> {
-    let expected = ExpectedHistory { plan, data, archive: path, known_runs, in_store: None, when_lost: WhenLost::Fail };
-    check_opened(expected, archive).or_else(|_| check(expected)).map(drop)
+    let options = Options { archive: path.to_owned(), known_runs: known_runs.to_vec(), ..Options::new(data) };
+    check_opened(plan, &options, None, archive).or_else(|_| check(plan, &options, None)).map(drop)
 }
 
-fn check_opened(expected: ExpectedHistory<'_>, archive: Option<&Archive>) -> Result<Continuity> {
-    let ExpectedHistory { plan, data, archive: path, in_store, when_lost, .. } = expected;
-    let datasets = data.join("datasets");
+fn check_opened(
+    plan: &Plan,
+    options: &Options,
+    in_store: Option<&VersionRecord>,
+    archive: Option<&Archive>,
+) -> Result<Continuity> {
+    let (path, when_lost, datasets) = (&options.archive, options.when_lost, options.data.join("datasets"));
     let own = export::latest(&datasets, Some(&plan.name)).ok().flatten();
-    let before = own.iter().chain(in_store).max_by_key(|one| one.built_at).map(|one| &one.service);
-    if when_lost == WhenLost::Fail
-        && let Some(before) = before.filter(|before| before.name != plan.service.name)
-    {
+    let latest = own.iter().chain(in_store).max_by_key(|one| one.built_at);
+    let before = latest.map(|one| &one.service).filter(|before| before.name != plan.service.name);
+    if let (Some(before), WhenLost::Fail) = (before, when_lost) {
         let what =
             format!("`{}` used service {before} until now, and its definition now asks {}", plan.name, plan.service);
         let remedy = format!(
@@ -99,20 +85,29 @@ fn check_opened(expected: ExpectedHistory<'_>, archive: Option<&Archive>) -> Res
     if own.is_none() && in_store.is_none() {
         notes.extend(archive.and_then(|archive| note_on_new_name(plan, archive)));
     }
+    // The runs of the service that versions and the journal name, each with what names it.
+    let mut lost: BTreeMap<String, String> = BTreeMap::new();
+    let others = export::names(&datasets)?.into_iter().filter(|name| *name != plan.name);
+    let others = others.filter_map(|name| export::latest(&datasets, Some(&name)).ok().flatten());
+    for version in own.into_iter().chain(in_store.cloned()).chain(others) {
+        if version.service.as_ref().is_some_and(|service| service.name == plan.service.name) {
+            let by = format!("version `{}/{}` was built from them", version.name, version.version);
+            lost.extend(version.runs.into_iter().map(|run| (run, by.clone())));
+        }
+    }
+    for run in &options.known_runs {
+        lost.entry(run.clone()).or_insert_with(|| format!("the journal of `{}` names them", plan.name));
+    }
     let claims = claims_of(path);
     let claims = if file::is_gone(&claims) { None } else { Some(Archive::open(&claims)?) };
-    let present: BTreeSet<&str> = archive.into_iter().chain(&claims).flat_map(Archive::known_names).collect();
-    let accepted: BTreeSet<&str> =
-        archive.into_iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str).collect();
-    let named = named_runs(expected, &datasets, own.as_ref())?;
-    let is_gone = |run: &&String| !present.contains(run.as_str()) && !accepted.contains(run.as_str());
-    let mut lost: BTreeMap<String, String> =
-        named.iter().filter(|(run, _)| is_gone(run)).map(|(run, by)| (run.clone(), by.clone())).collect();
+    let mut present: BTreeSet<&str> = archive.into_iter().chain(&claims).flat_map(Archive::known_names).collect();
+    present.extend(archive.into_iter().flat_map(Archive::runs).flat_map(|run| &run.seal().lost).map(String::as_str));
+    lost.retain(|run, _| !present.contains(run.as_str()));
     for run in archive.into_iter().flat_map(Archive::missing) {
         lost.entry(run.to_owned()).or_insert_with(|| "later runs are based on them".to_owned());
     }
-    if let (Some(named_by), WhenLost::Fail) = (lost.values().next().cloned(), when_lost) {
-        return Err(lost_runs(path, &Vec::from_iter(lost.into_keys()), &named_by));
+    if let (Some(named_by), WhenLost::Fail) = (lost.values().next(), when_lost) {
+        return Err(lost_runs(path, &Vec::from_iter(lost.keys().cloned()), named_by));
     }
     Ok(Continuity { lost: lost.into_keys().collect(), notes })
 }
@@ -143,35 +138,10 @@ fn moved_service(plan: &Plan, archive: &Archive) -> Option<ServiceIdentity> {
         base_url: last(|service| &service.base_url),
         sentiment_base_url: last(|service| &service.sentiment_base_url),
     };
-    let differs = |before: &Option<String>, now: &Option<String>| matches!((before, now), (Some(before), Some(now)) if before != now);
-    let is_moved = differs(&before.base_url, &plan.service.base_url)
-        || differs(&before.sentiment_base_url, &plan.service.sentiment_base_url);
+    let pairs =
+        [(&before.base_url, &plan.service.base_url), (&before.sentiment_base_url, &plan.service.sentiment_base_url)];
+    let is_moved = pairs.iter().any(|(before, now)| before.is_some() && now.is_some() && before != now);
     is_moved.then_some(before)
-}
-
-/// The runs of the service that versions and the journal name, each with what names it.
-fn named_runs(
-    expected: ExpectedHistory<'_>,
-    datasets: &Path,
-    own: Option<&VersionRecord>,
-) -> Result<BTreeMap<String, String>> {
-    let ExpectedHistory { plan, known_runs, in_store, .. } = expected;
-    let mut named = BTreeMap::new();
-    let others = export::names(datasets)?.into_iter().filter(|name| *name != plan.name);
-    let others: Vec<VersionRecord> =
-        others.filter_map(|name| export::latest(datasets, Some(&name)).ok().flatten()).collect();
-    for version in own.into_iter().chain(in_store).chain(&others) {
-        if version.service.name != plan.service.name {
-            continue;
-        }
-        for run in &version.runs {
-            named.insert(run.clone(), format!("version `{}/{}` was built from them", version.name, version.version));
-        }
-    }
-    for run in known_runs {
-        named.entry(run.clone()).or_insert_with(|| format!("the journal of `{}` names them", plan.name));
-    }
-    Ok(named)
 }
 
 /// A definition that asks another service than before, with what to do unless variables of the environment name it.

@@ -48,9 +48,8 @@ pub fn forget(archive: &Path, runs: &[String], reason: &ForgetReason, control: &
     let archives = open_all(archive)?;
     let mut by_archive: BTreeMap<&Path, Vec<String>> = BTreeMap::new();
     for run in runs.iter().collect::<BTreeSet<_>>() {
-        let has_run = |archive: &Archive| archive.known_names().contains(run.as_str());
-        let unknown = || unknown_run(archive, run);
-        let (_, of_service) = archives.iter().find(|(_, archive)| has_run(archive)).ok_or_else(unknown)?;
+        let of_service = archives.iter().find(|(_, archive)| archive.known_names().contains(run.as_str()));
+        let (_, of_service) = of_service.ok_or_else(|| unknown_run(archive, run))?;
         by_archive.entry(of_service.path()).or_default().push(run.clone());
     }
     let mut forgot = Vec::new();
@@ -81,9 +80,12 @@ pub(super) fn newest_that_counts<'v>(
 /// A forgotten run that a version was built from, if there is one.
 pub(super) fn forgotten_run_of(archive: &Path, version: &VersionRecord) -> Result<Option<String>> {
     let folder = archive.join(&version.service.name);
-    let folders = [claims_of(&folder), folder].into_iter().filter(|folder| !file::is_gone(folder));
-    let archives = folders.map(|folder| Archive::open(&folder)).collect::<Result<Vec<Archive>>>()?;
-    let forgotten: BTreeSet<&str> =
-        archives.iter().flat_map(Archive::forgotten_runs).map(|run| run.run.as_str()).collect();
-    Ok(version.runs.iter().find(|run| forgotten.contains(run.as_str())).cloned())
+    for folder in [claims_of(&folder), folder].into_iter().filter(|folder| !file::is_gone(folder)) {
+        let archive = Archive::open(&folder)?;
+        let forgotten: BTreeSet<&str> = archive.forgotten_runs().map(|run| run.run.as_str()).collect();
+        if let Some(run) = version.runs.iter().find(|run| forgotten.contains(run.as_str())) {
+            return Ok(Some(run.clone()));
+        }
+    }
+    Ok(None)
 }

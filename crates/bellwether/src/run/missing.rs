@@ -7,12 +7,12 @@
 //! known once the run is settled, so it is computed then.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::sync::Arc;
 
-use super::names::{list, some_of};
+use super::gather::Gathered;
 use crate::archive::{AnswerRecord, RejectGroup, Scope, SealedRun, View};
 use crate::error::{Error, ErrorKind, Result};
-use crate::fetch::Refusal;
 use crate::interface::{Base, Endpoint, Period, Regime, Sector, Ticker};
 use crate::plan::{Plan, Request, RequestList, TickerSource};
 use crate::tables::{Oversized, RequestRecord, SeriesKey};
@@ -20,166 +20,123 @@ use crate::text::human::{group_digits, percent};
 use crate::text::problem::nearest;
 
 /// Why there is no data.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum NoDataReason {
-    /// The service answered that there is no such thing.
-    Unknown,
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum NoData {
+    Absent(&'static str),
     /// The service refuses to answer, and says why.
     Refused(String),
-    /// The answer is empty.
-    Nothing,
-    /// All histories in the answer are empty.
-    EmptyHistories,
-    /// Every record in the answer was rejected.
-    Unreadable,
-    /// The archive lists no series for it.
-    Unlisted,
-    /// The last run got no answer for it.
-    Unanswered,
 }
 
-impl NoDataReason {
+impl NoData {
     fn as_str(&self) -> &str {
         match self {
+            Self::Absent(why) => why,
             Self::Refused(why) => why,
-            Self::Unknown => "the service does not know it",
-            Self::Nothing => "the answer is empty",
-            Self::EmptyHistories => "every history in the answer is empty",
-            Self::Unreadable => "every record in the answer was rejected",
-            Self::Unlisted => "there were none in the last answer",
-            Self::Unanswered => "the last run got no answer",
         }
     }
 }
 
-/// What a request is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum RequestSubject<'a> {
-    All,
-    Sector(&'a Sector),
-    Ticker(&'a Ticker),
+/// What a request is about: a ticker, a sector, or everything.
+pub(super) fn subject_of(request: &Request) -> (Option<&Ticker>, Option<&Sector>) {
+    (request.ticker.as_ref(), request.sector.as_ref())
 }
 
-impl<'a> RequestSubject<'a> {
-    pub(super) fn of(request: &'a Request) -> Self {
-        match (&request.sector, &request.ticker) {
-            (Some(sector), _) => Self::Sector(sector),
-            (None, Some(ticker)) => Self::Ticker(ticker),
-            (None, None) => Self::All,
-        }
-    }
-}
-
-/// A request, and why it has no data, if so.
-type Demand<'a> = (&'a Request, Option<NoDataReason>);
-
-/// The requests for what a definition names, and why some have no data.
-pub(super) struct Missing<'a> {
-    demanded: Vec<Demand<'a>>,
-    /// The tickers with data.
-    known: BTreeSet<&'a Ticker>,
-}
-
-impl<'a> Missing<'a> {
-    /// What is missing from the answers of a run.
-    pub(super) fn of_answers(
-        demanded: &'a [Request],
-        refusals: &BTreeMap<String, Refusal>,
-        answers: &BTreeMap<&str, &'a AnswerRecord>,
-    ) -> Self {
-        let why = |request: &Request| {
-            let words = request.to_string();
-            let Some(record) = answers.get(words.as_str()) else {
-                return Some(match refusals.get(&words) {
-                    Some(refusal) if !refusal.is_absence() => {
-                        NoDataReason::Refused(format!("the service refuses it with {refusal}"))
-                    }
-                    _ => NoDataReason::Unknown,
-                });
-            };
-            match (request.endpoint.base(), record.request.rows, record.request.rejects) {
-                // A ticker may have no news; a list without any says so.
-                (Base::Sentiment, ..) => None,
-                (Base::Signals, 0, 0) if record.empty.is_empty() => Some(NoDataReason::Nothing),
-                (Base::Signals, 0, 0) => Some(NoDataReason::EmptyHistories),
-                (Base::Signals, 0, _) => Some(NoDataReason::Unreadable),
-                (Base::Signals, ..) => None,
-            }
+/// What is missing from the answers of a run, a message each.
+pub(super) fn missing_answers(
+    gathered: &Gathered,
+    answers: &BTreeMap<&str, &AnswerRecord>,
+    view: &View,
+) -> Result<Vec<String>> {
+    let why = |request: &Request| {
+        let words = request.to_string();
+        let Some(record) = answers.get(words.as_str()) else {
+            return Some(match gathered.refusals.get(&words).filter(|refusal| !refusal.is_absence()) {
+                Some(refusal) => NoData::Refused(format!("the service refuses it with {refusal}")),
+                None => NoData::Absent("the service does not know it"),
+            });
         };
-        let known = answers.values().flat_map(|record| record.tickers()).collect();
-        Self { demanded: demanded.iter().map(|request| (request, why(request))).collect(), known }
-    }
-
-    /// What is missing from an archive, by the series that it lists for each request, and from the last run, if its
-    /// answered requests are known.
-    pub(super) fn of_archive(
-        demanded: &'a [Request],
-        listing: &'a BTreeMap<String, BTreeSet<SeriesKey>>,
-        answered: Option<&BTreeSet<String>>,
-    ) -> Self {
-        let why = |about: &Request| {
-            let request = about.to_string();
-            let is_answered = answered.is_none_or(|answered| answered.contains(&request));
-            match (is_answered, listing.contains_key(&request)) {
-                (true, true) => None,
-                // A ticker may have no news.
-                (true, false) if about.endpoint.base() == Base::Sentiment => None,
-                (true, false) => Some(NoDataReason::Unlisted),
-                (false, _) => Some(NoDataReason::Unanswered),
-            }
-        };
-        let known = listing.values().flatten().map(|key| &key.ticker).collect();
-        Self { demanded: demanded.iter().map(|request| (request, why(request))).collect(), known }
-    }
-
-    /// A message for each sector, and one for the tickers of each operation.
-    pub(super) fn messages(&self, view: &View) -> Result<Vec<String>> {
-        let mut subjects: BTreeMap<(Endpoint, RequestSubject<'_>), Vec<&Demand<'_>>> = BTreeMap::new();
-        for demand in &self.demanded {
-            subjects.entry((demand.0.endpoint, RequestSubject::of(demand.0))).or_default().push(demand);
+        // A ticker may have no news; a list without any says so.
+        if request.endpoint.base() == Base::Sentiment || record.request.rows > 0 {
+            return None;
         }
-        let mut messages = Vec::new();
-        let mut absent: BTreeMap<(Endpoint, Option<&NoDataReason>), Vec<&Ticker>> = BTreeMap::new();
-        for ((endpoint, subject), requests) in subjects {
-            let lacking: Vec<(&Request, &NoDataReason)> =
-                requests.iter().filter_map(|(request, why)| Some((*request, why.as_ref()?))).collect();
-            let Some((_, reason)) = lacking.first() else { continue };
-            let (what, why) = (what_of(endpoint), reason.as_str());
-            let pairs = || list(lacking.iter().map(|(request, _)| pair(request.period, request.regime)));
-            let is_whole = lacking.len() == requests.len();
-            match subject {
-                RequestSubject::All => messages.push(format!("no signals in {endpoint}: {why}")),
-                RequestSubject::Ticker(ticker) if is_whole => {
-                    // That there is no such ticker goes without saying.
-                    let why = Some(*reason).filter(|why| matches!(why, NoDataReason::Refused(_)));
-                    absent.entry((endpoint, why)).or_default().push(ticker);
-                }
-                RequestSubject::Ticker(ticker) => {
-                    messages.push(format!("{what} for ticker `{ticker}` with {}: {why}", pairs()));
-                }
-                RequestSubject::Sector(sector) if is_whole => {
-                    messages.push(format!("{}: {why}", absent_sector(sector, self.sectors(view)?)));
-                }
-                RequestSubject::Sector(sector) => {
-                    messages.push(format!("{what} for sector `{sector}` with {}: {why}", pairs()));
-                }
+        Some(NoData::Absent(match record.request.rejects {
+            0 if record.empty.is_empty() => "the answer is empty",
+            0 => "every history in the answer is empty",
+            _ => "every record in the answer was rejected",
+        }))
+    };
+    let known = answers.values().flat_map(|record| record.tickers()).collect();
+    messages(&gathered.demanded, why, &known, view)
+}
+
+/// What is missing from an archive, a message each: by the series that it lists for each request, and from the last run, if
+/// its answered requests are known.
+pub(super) fn missing_series(
+    demanded: &[Request],
+    listing: &BTreeMap<String, BTreeSet<SeriesKey>>,
+    answered: Option<&BTreeSet<String>>,
+    view: &View,
+) -> Result<Vec<String>> {
+    let why = |about: &Request| {
+        let request = about.to_string();
+        if answered.is_some_and(|answered| !answered.contains(&request)) {
+            return Some(NoData::Absent("the last run got no answer"));
+        }
+        // A ticker may have no news.
+        let is_there = listing.contains_key(&request) || about.endpoint.base() == Base::Sentiment;
+        (!is_there).then_some(NoData::Absent("there were none in the last answer"))
+    };
+    let known = listing.values().flatten().map(|key| &key.ticker).collect();
+    messages(demanded, why, &known, view)
+}
+
+/// A message for each sector, and one for the tickers of each operation, by why requests have no data, and the tickers that
+/// have some.
+fn messages(
+    demanded: &[Request],
+    why: impl Fn(&Request) -> Option<NoData>,
+    known: &BTreeSet<&Ticker>,
+    view: &View,
+) -> Result<Vec<String>> {
+    let mut subjects: BTreeMap<_, Vec<(&Request, Option<NoData>)>> = BTreeMap::new();
+    for request in demanded {
+        subjects.entry((request.endpoint, subject_of(request))).or_default().push((request, why(request)));
+    }
+    let with_data = subjects.values().flatten().filter(|(_, why)| why.is_none());
+    let sectors_with_data: BTreeSet<Sector> = with_data.filter_map(|(request, _)| request.sector.clone()).collect();
+    let mut messages = Vec::new();
+    let mut absent: BTreeMap<(Endpoint, Option<&NoData>), Vec<&Ticker>> = BTreeMap::new();
+    for ((endpoint, (ticker, sector)), requests) in &subjects {
+        let lacking: Vec<(&Request, &NoData)> =
+            requests.iter().filter_map(|(request, why)| Some((*request, why.as_ref()?))).collect();
+        let Some((_, reason)) = lacking.first() else { continue };
+        let (what, why) = (what_of(*endpoint), reason.as_str());
+        match (*ticker, *sector) {
+            (None, None) => messages.push(format!("no signals in {endpoint}: {why}")),
+            (ticker, sector) if lacking.len() < requests.len() => {
+                let pairs = list(lacking.iter().map(|(request, _)| {
+                    let parts = [request.period.map(Period::as_str), request.regime.map(Regime::as_str)];
+                    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
+                }));
+                let whose = ticker.map(|it| format!("ticker `{it}`")).or(sector.map(|it| format!("sector `{it}`")));
+                messages.push(format!("{what} for {} with {pairs}: {why}", whose.unwrap_or_default()));
+            }
+            (Some(ticker), _) => {
+                // That there is no such ticker goes without saying.
+                let why = Some(*reason).filter(|why| matches!(why, NoData::Refused(_)));
+                absent.entry((*endpoint, why)).or_default().push(ticker);
+            }
+            (None, Some(sector)) => {
+                let known = &known_sectors(view)? | &sectors_with_data;
+                messages.push(format!("{}: {why}", absent_sector(sector, known)));
             }
         }
-        let known = || self.known.iter().copied();
-        messages.extend(absent.into_iter().map(|((endpoint, why), absent)| {
-            let why = why.map_or_else(String::new, |why| format!(": {}", why.as_str()));
-            format!("{}{why}", absent_tickers(&what_of(endpoint), &absent, known()))
-        }));
-        Ok(messages)
     }
-
-    /// The sectors with data, in the answers or in the archive.
-    fn sectors(&self, view: &View) -> Result<BTreeSet<Sector>> {
-        let mut sectors = known_sectors(view)?;
-        let there = self.demanded.iter().filter(|(_, why)| why.is_none());
-        sectors.extend(there.filter_map(|(request, _)| request.sector.clone()));
-        Ok(sectors)
+    for ((endpoint, why), tickers) in absent {
+        let why = why.map_or_else(String::new, |why| format!(": {}", why.as_str()));
+        messages.push(format!("{}{why}", absent_tickers(&what_of(endpoint), &tickers, known.iter().copied())));
     }
+    Ok(messages)
 }
 
 /// The requests that filled the archive, for what the definition names.
@@ -231,75 +188,93 @@ fn what_of(endpoint: Endpoint) -> String {
     }
 }
 
-/// The period and regime of a request.
-fn pair(period: Option<Period>, regime: Option<Regime>) -> String {
-    let parts = [period.map(Period::as_str), regime.map(Regime::as_str)];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
-}
-
-#[derive(Clone, Copy, Default)]
-struct OperationTally {
-    records: u64,
-    rejected: u64,
-    series: u64,
-    lost: u64,
-}
-
-/// The reasons: records rejected for their size, requests whose answers were rejected whole, and why records were rejected,
-/// with their number and the first of them.
-fn reasons(answers: &[Arc<AnswerRecord>], settled: &SealedRun) -> Result<Vec<String>> {
-    /// The most that a message has.
-    const MAX_GROUPS: usize = 5;
-    let groups = RejectGroup::of_run(settled)?;
-    let groups = groups.iter().take(MAX_GROUPS).map(RejectGroup::to_string);
-
-    let oversized = answers.iter().flat_map(|answer| &answer.oddities.oversized);
-    let oversized = oversized.take(Oversized::MAX_LISTED).map(Oversized::to_string);
-    let is_unreadable = |answer: &&Arc<AnswerRecord>| answer.request.rows == 0 && answer.request.rejects > 0;
-    let unreadable = answers.iter().filter(is_unreadable).map(|answer| format!("`{}`", answer.request.request));
-    let unreadable: Vec<String> = unreadable.collect();
-    let what = if unreadable.len() == 1 { "answer" } else { "answers" };
-    let unreadable = (!unreadable.is_empty())
-        .then(|| format!("every record was rejected in the {what} to {}", list(unreadable.iter())));
-    Ok(oversized.chain(unreadable).chain(groups).collect())
-}
-
 /// Fails if a run has more than a share of rejected records or series, with what else to say about it.
 pub(super) fn check_rejects(max_share: f64, answers: &[Arc<AnswerRecord>], run: &SealedRun, hint: &str) -> Result<()> {
-    let Some(rejected) = above(max_share, answers, &run.requests()?) else { return Ok(()) };
-    let what = format!("rejected {rejected}, above the limit of {}", percent(max_share));
+    let above = above(max_share, answers, &run.requests()?);
+    if above.is_empty() {
+        return Ok(());
+    }
+    // Records rejected for their size, requests whose answers were rejected whole, and why records were rejected, with their
+    // number and the first of them.
+    let oversized = answers.iter().flat_map(|answer| &answer.oddities.oversized).take(Oversized::MAX_LISTED);
+    let mut reasons: Vec<String> = oversized.map(Oversized::to_string).collect();
+    let unreadable = answers.iter().filter(|answer| answer.request.rows == 0 && answer.request.rejects > 0);
+    let unreadable: Vec<String> = unreadable.map(|answer| format!("`{}`", answer.request.request)).collect();
+    if !unreadable.is_empty() {
+        let what = if unreadable.len() == 1 { "answer" } else { "answers" };
+        reasons.push(format!("every record was rejected in the {what} to {}", list(unreadable.iter())));
+    }
+    reasons.extend(RejectGroup::of_run(run)?.iter().take(5).map(RejectGroup::to_string));
+    let what = format!("rejected {}, above the limit of {}", above.join(", "), percent(max_share));
     let hint = format!("{hint}; to allow more, raise `max_share` in `[rejects]`");
-    Err(Error::new(ErrorKind::Checks, what).with_hint(hint).with_reasons(reasons(answers, run)?))
+    Err(Error::new(ErrorKind::Checks, what).with_hint(hint).with_reasons(reasons))
 }
 
 /// The operations with more than a share of rejected records or series, by the answers and by the requests as they were
-/// settled: `9 of 10 records and 9 of 10 series of signals-history-all`, and so on; `None` if there are none.
-fn above(max_share: f64, answers: &[Arc<AnswerRecord>], settled: &[RequestRecord]) -> Option<String> {
-    let mut tallies: BTreeMap<Endpoint, OperationTally> = BTreeMap::new();
-    for request in settled {
-        let tally = tallies.entry(request.endpoint).or_default();
-        tally.records += request.rows + request.rejects;
-        tally.rejected += request.rejects;
+/// settled: `9 of 10 records and 9 of 10 series of signals-history-all` each.
+fn above(max_share: f64, answers: &[Arc<AnswerRecord>], settled: &[RequestRecord]) -> Vec<String> {
+    // How many were lost of how many: of records, and of series.
+    let mut tallies: BTreeMap<Endpoint, [(u64, u64); 2]> = BTreeMap::new();
+    for RequestRecord { endpoint, rows, rejects, .. } in settled {
+        let [records, _] = tallies.entry(*endpoint).or_default();
+        *records = (records.0 + rejects, records.1 + rows + rejects);
     }
     for answer in answers {
         let AnswerRecord { request, histories, lost, .. } = &**answer;
-        let tally = tallies.entry(request.endpoint).or_default();
-        let (histories, lost) = match request.endpoint.is_of_one_ticker() {
-            true => (1, u64::from(request.rows == 0 && request.rejects > 0)),
-            false => (*histories, *lost),
+        let (lost, histories) = match request.endpoint.is_of_one_ticker() {
+            true => (u64::from(request.rows == 0 && request.rejects > 0), 1),
+            false => (*lost, *histories),
         };
-        tally.series += histories;
-        tally.lost += lost;
+        let [_, series] = tallies.entry(request.endpoint).or_default();
+        *series = (series.0 + lost, series.1 + histories);
     }
     let mut above = Vec::new();
-    for (endpoint, OperationTally { records, rejected, series, lost }) in tallies {
-        let counts = [("records", rejected, records), ("series", lost, series)].into_iter();
-        let too_many = counts.filter(|(_, lost, of)| *lost as f64 > *of as f64 * max_share);
-        let parts: Vec<String> =
-            too_many.map(|(what, lost, of)| format!("{} of {} {what}", group_digits(lost), group_digits(of))).collect();
+    for (endpoint, tally) in tallies {
+        let too_many = ["records", "series"]
+            .into_iter()
+            .zip(tally)
+            .filter(|(_, (lost, of))| *lost as f64 > *of as f64 * max_share);
+        let parts: Vec<String> = too_many
+            .map(|(what, (lost, of))| format!("{} of {} {what}", group_digits(lost), group_digits(of)))
+            .collect();
         if !parts.is_empty() {
             above.push(format!("{} of {endpoint}", parts.join(" and ")));
         }
     }
-    (!above.is_empty()).then(|| above.join(", "))
+    above
+}
+
+/// `1 ticker: A`; `12 tickers: A, B, C, D, E, F, G, H and 4 more`.
+pub(super) fn some_of(one: &str, names: impl ExactSizeIterator<Item = impl Display>) -> String {
+    let (count, plural) = (names.len() as u64, if one.ends_with("s") { "" } else { "s" });
+    let ending = if count == 1 { "" } else { plural };
+    format!("{} {one}{ending}: {}", group_digits(count), list(names))
+}
+
+/// `A, B, C, D, E, F, G, H and 4 more`.
+pub(super) fn list(names: impl ExactSizeIterator<Item = impl Display>) -> String {
+    const SHOWN: usize = 8;
+    let more = names.len().saturating_sub(SHOWN);
+    let shown: Vec<String> = names.take(SHOWN).map(|name| name.to_string()).collect();
+    let shown = shown.join(", ");
+    if more == 0 { shown } else { format!("{shown} and {} more", group_digits(more as u64)) }
+}
+
+/// A series, from any operation: `XOM 5d bull`.
+pub(super) fn in_words(key: &SeriesKey) -> String {
+    let part = |part: Option<&'static str>| part.map_or_else(String::new, |part| format!(" {part}"));
+    let (period, regime) = (part(key.period.map(|it| it.as_str())), part(key.regime.map(|it| it.as_str())));
+    format!("{}{period}{regime}", key.ticker)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::some_of;
+
+    #[test]
+    fn the_first_names_are_listed_and_the_rest_counted() {
+        assert_eq!(some_of("ticker", ["A"].iter()), "1 ticker: A");
+        assert_eq!(some_of("series", ["A 5d bull", "B 5d bull"].iter()), "2 series: A 5d bull, B 5d bull");
+        assert_eq!(some_of("ticker", 0..1_500), "1,500 tickers: 0, 1, 2, 3, 4, 5, 6, 7 and 1,492 more");
+    }
 }

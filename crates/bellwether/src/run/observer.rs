@@ -1,8 +1,7 @@
 //! Following and cancelling an operation, and the stages that it is followed by.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
@@ -157,18 +156,14 @@ pub(super) const EVENT_EVERY: Duration = Duration::from_millis(250);
 /// A stage in progress.
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
-    name: &'static str,
     control: &'a Control,
     /// The counters of the client, if the stage makes requests.
     gauge: Option<&'a Gauge>,
     begun: Instant,
     /// The processor time of the process when it started.
     used: Option<Duration>,
-    /// How many requests, files or tasks it has; none if it has none.
-    total: Option<AtomicU64>,
-    done: AtomicU64,
-    rows: AtomicU64,
-    bytes: AtomicU64,
+    /// Without what the client counts.
+    progress: Mutex<Progress<'static>>,
 }
 
 /// The time that a stage took.
@@ -190,41 +185,54 @@ impl<'a> Stage<'a> {
 
     /// Starts a stage that makes some requests.
     pub(super) fn of_requests(control: &'a Control, name: &'static str, requests: usize, gauge: &'a Gauge) -> Self {
-        Self::start(control, name, Some(requests as u64), Some(gauge))
+        Self::start(control, name, Some(requests), Some(gauge))
     }
 
     /// Starts a stage that goes through some files, or tasks that are planned on the way.
     pub(super) fn of_files(control: &'a Control, name: &'static str, files: usize) -> Self {
-        Self::start(control, name, Some(files as u64), None)
+        Self::start(control, name, Some(files), None)
+    }
+
+    fn start(control: &'a Control, stage: &'static str, total: Option<usize>, gauge: Option<&'a Gauge>) -> Self {
+        let (total, elapsed) = (total.map(|total| total as u64), Duration::ZERO);
+        let progress = Mutex::new(Progress {
+            stage,
+            done: 0,
+            total,
+            rows: 0,
+            bytes: 0,
+            received: 0,
+            retries: 0,
+            waiting: None,
+            elapsed,
+        });
+        let stage = Self { control, gauge, begun: Instant::now(), used: usage::processor_time(), progress };
+        stage.observe(|progress| Event::Started(progress));
+        stage
     }
 
     /// Sets how many tasks are done, and how many are planned.
     #[cfg(feature = "spark")]
     pub(super) fn tasks(&self, done: u64, planned: u64) {
-        self.done.store(done, Ordering::Relaxed);
-        self.total.iter().for_each(|total| total.store(planned, Ordering::Relaxed));
-        self.wait();
-    }
-
-    fn start(control: &'a Control, name: &'static str, total: Option<u64>, gauge: Option<&'a Gauge>) -> Self {
-        let (begun, used) = (Instant::now(), usage::processor_time());
-        let [done, rows, bytes] = [0; 3].map(AtomicU64::new);
-        let total = total.map(AtomicU64::new);
-        let stage = Self { name, control, gauge, begun, used, total, done, rows, bytes };
-        stage.observe(|progress| Event::Started(progress));
-        stage
+        self.update(|progress| (progress.done, progress.total) = (done, Some(planned)));
     }
 
     /// Counts a request that was answered, or a file that was verified.
     pub(super) fn count(&self, rows: u64, bytes: u64) {
-        self.done.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.advance(rows);
+        self.update(|progress| {
+            progress.done += 1;
+            progress.rows += rows;
+            progress.bytes += bytes;
+        });
     }
 
     /// Counts rows.
     pub(super) fn advance(&self, rows: u64) {
-        self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.update(|progress| progress.rows += rows);
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Progress<'static>)) {
+        change(&mut self.progress.lock().unwrap_or_else(PoisonError::into_inner));
         self.wait();
     }
 
@@ -238,26 +246,22 @@ impl<'a> Stage<'a> {
         self.observe(|progress| Event::Finished(progress));
         let processor = usage::processor_time().zip(self.used).map(|(now, then)| now.saturating_sub(then));
         let cpu_seconds = processor.map(|time| time.as_secs_f64());
-        Timing { stage: self.name, seconds: self.begun.elapsed().as_secs_f64(), cpu_seconds }
+        let stage = self.progress.into_inner().unwrap_or_else(PoisonError::into_inner).stage;
+        Timing { stage, seconds: self.begun.elapsed().as_secs_f64(), cpu_seconds }
     }
 
     fn observe(&self, event: impl for<'e> FnOnce(&'e Progress<'e>) -> Event<'e>) {
         if self.control.observer.is_none() {
             return;
         }
-        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let waiting = self.gauge.and_then(Gauge::waiting);
-        let progress = Progress {
-            stage: self.name,
-            done: count(&self.done),
-            total: self.total.as_ref().map(count),
-            rows: count(&self.rows),
-            bytes: count(&self.bytes),
+        let counted = *self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        self.control.observe(event(&Progress {
             received: self.gauge.map_or(0, Gauge::bytes),
             retries: self.gauge.map_or(0, Gauge::retries),
             waiting: waiting.as_ref().map(|(requests, reason)| Waiting { requests: *requests, reason }),
             elapsed: self.begun.elapsed(),
-        };
-        self.control.observe(event(&progress));
+            ..counted
+        }));
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::io::BufRead as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -20,28 +19,10 @@ use crate::plan::{Plan, Request, RequestLimits, RequestList};
 use crate::time::Clock;
 
 /// Names that services have for sectors, as far as they are known.
-const USUAL_SECTORS: [&str; 20] = [
-    "basic-materials",
-    "communication-services",
-    "communications",
-    "consumer-cyclical",
-    "consumer-defensive",
-    "consumer-discretionary",
-    "consumer-staples",
-    "energy",
-    "financial-services",
-    "financials",
-    "healthcare",
-    "health-care",
-    "industrials",
-    "information-technology",
-    "materials",
-    "real-estate",
-    "technology",
-    "telecommunications",
-    "transportation",
-    "utilities",
-];
+const USUAL_SECTORS: &str = "basic-materials communication-services communications consumer-cyclical consumer-defensive \
+    consumer-discretionary consumer-staples energy financial-services financials healthcare health-care \
+    industrials information-technology materials real-estate technology telecommunications \
+    transportation utilities";
 
 /// How long a question may be repeated: a person waits for the answer, where a run has the night.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -103,7 +84,7 @@ pub async fn offered_sectors(plan: &Plan, options: &OfferOptions) -> Result<Offe
             asked.extend(request.sector);
         }
     }
-    asked.extend(USUAL_SECTORS.map(|name| name.parse::<Sector>().expect("the name of a sector")));
+    asked.extend(USUAL_SECTORS.split(' ').map(|name| name.parse::<Sector>().expect("the name of a sector")));
     let (period, regime) = pair.unwrap_or((Period::default(), Regime::default()));
     ask(plan, options, async |client| {
         let mut sectors = BTreeSet::new();
@@ -124,23 +105,21 @@ pub async fn offered_sectors(plan: &Plan, options: &OfferOptions) -> Result<Offe
 /// If the service does not offer the operation that lists them; if there is no key for it, or if it does not answer; if
 /// the question was cancelled.
 pub async fn offered_tickers(plan: &Plan, options: &OfferOptions) -> Result<OfferedTickers> {
-    let request = Arc::new(Request::bare(Endpoint::TickersAvailable));
+    let request = Request::bare(Endpoint::TickersAvailable);
     ask(plan, options, async |client| {
-        let read = {
-            let (request, rules) = (Arc::clone(&request), Arc::new(Rules::from_plan(plan)));
-            move |body: &mut Body| {
-                let mut offered = OfferedTickers::default();
-                decode_pages(&Answer { request: &request, rules: &rules }, body, |decoded| {
-                    offered.rejected += decoded.rejected;
-                    for part in decoded.parts {
-                        if let AnswerPart::Tickers(tickers) = part {
-                            offered.tickers.extend(tickers);
-                        }
+        let (asked, rules) = (request.clone(), Rules::from_plan(plan));
+        let read = move |body: &mut Body| {
+            let mut offered = OfferedTickers::default();
+            decode_pages(&Answer { request: &asked, rules: &rules }, body, |decoded| {
+                offered.rejected += decoded.rejected;
+                for part in decoded.parts {
+                    if let AnswerPart::Tickers(tickers) = part {
+                        offered.tickers.extend(tickers);
                     }
-                    Ok(())
-                })?;
-                Ok(offered)
-            }
+                }
+                Ok(())
+            })?;
+            Ok(offered)
         };
         match client.get(&request, None, read).await? {
             Answered::Taken(offered) => Ok(offered),

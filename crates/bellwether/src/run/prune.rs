@@ -20,8 +20,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::observer::Control;
-use super::observer::Stage;
+use super::observer::{Control, Stage};
 use super::start::EVIDENCE;
 use crate::archive::{self, Archive, Pruning, Removal, open_all};
 use crate::definition;
@@ -39,14 +38,8 @@ use crate::process::trace::work;
 use crate::text::human::count_of;
 use crate::time::Clock;
 
-/// The lock of an archive that is being pruned. No definition has such a name.
-const LOCK: &str = ".prune";
-
 /// The folder of reports written by `bellwether report`.
 const REPORTS: &str = "reports";
-
-/// The folders with files that are replaced.
-const WRITTEN: [&str; 3] = [JOURNAL, REPORTS, SCHEDULE];
 
 /// What pruning does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +148,15 @@ impl Prunable {
         let mut prunable = Self { dry_run: true, all: Vec::new(), kept: Vec::new(), freed: 0 };
         prunable.find_in_datasets(options)?;
         for archive in archives {
-            prunable.find_in_archive(archive, options.clock)?;
+            let pruning = Pruning::of(archive).without_recent();
+            let archive = pruning.archive();
+            for path in archive::abandoned_runs(archive, options.clock.now())? {
+                prunable.add(PrunedKind::InterruptedRun, path);
+            }
+            for Removal { folder, bytes, .. } in &pruning.removals {
+                let path = archive.path().join(folder);
+                prunable.all.push(Pruned { kind: PrunedKind::PackedRun, path, bytes: *bytes });
+            }
         }
         prunable.find_in_data(options)?;
         prunable.all.sort_by(|one, other| (one.kind, &one.path).cmp(&(other.kind, &other.path)));
@@ -193,7 +194,11 @@ impl Prunable {
                 (PrunedKind::InterruptedRun, Some(archive)) => {
                     archive::remove_abandoned(archive, &pruned.path, clock.now())
                 }
-                _ => remove_single(&pruned.path),
+                _ => {
+                    let is_folder = pruned.path.is_dir() && !pruned.path.is_symlink();
+                    let removed = if is_folder { remove::folder(&pruned.path) } else { remove::file(&pruned.path) };
+                    removed.map_err(FileError::remove(&pruned.path))
+                }
             };
             self.count(pruned, &footprint);
             first = first.and(removed);
@@ -235,14 +240,15 @@ impl Prunable {
     fn find_in_datasets(&mut self, options: &PruneOptions) -> Result<()> {
         let datasets = options.data.join("datasets");
         links::refuse(&datasets)?;
-        for (name, versions) in datasets_in(&datasets)? {
-            let dataset = datasets.join(&name);
-            let Some(keep) = options.keep.get(&name).copied() else {
-                if versions == 0 {
-                    continue;
+        for dataset in file::entries(&datasets)?.into_iter().filter(|path| path.is_dir() && !path.is_symlink()) {
+            let Some(name) = name_of(&dataset).filter(|name| names::is_dataset(name)) else { continue };
+            let Some(keep) = options.keep.get(name).copied() else {
+                let entries = file::entries(&dataset)?;
+                let versions = entries.iter().filter(|path| name_of(path).is_some_and(names::is_unique)).count();
+                if versions > 0 {
+                    let versions = count_of(versions as u64, "version", "versions");
+                    self.kept.push(format!("`{name}` has no valid definition: kept its {versions}"));
                 }
-                let versions = count_of(versions as u64, "version", "versions");
-                self.kept.push(format!("`{name}` has no valid definition: kept its {versions}"));
                 continue;
             };
             for version in export::surplus(&dataset, keep)? {
@@ -254,19 +260,6 @@ impl Prunable {
             for path in export::abandoned_folders(&dataset)? {
                 self.add(PrunedKind::Leftover, path);
             }
-        }
-        Ok(())
-    }
-
-    /// Packed and interrupted runs.
-    fn find_in_archive(&mut self, archive: Archive, clock: Clock) -> Result<()> {
-        let pruning = Pruning::of(archive).without_recent();
-        for path in archive::abandoned_runs(pruning.archive(), clock.now())? {
-            self.add(PrunedKind::InterruptedRun, path);
-        }
-        for Removal { folder, bytes, .. } in &pruning.removals {
-            let path = pruning.archive().path().join(folder);
-            self.all.push(Pruned { kind: PrunedKind::PackedRun, path, bytes: *bytes });
         }
         Ok(())
     }
@@ -286,10 +279,9 @@ impl Prunable {
             }
         }
         let mut left = file::stale_scratch(&options.data);
-        left.extend(WRITTEN.iter().flat_map(|folder| file::stale_hidden(&options.data.join(folder))));
-        for path in left {
-            self.add(PrunedKind::Leftover, path);
-        }
+        // The folders with files that are replaced.
+        left.extend([JOURNAL, REPORTS, SCHEDULE].iter().flat_map(|it| file::stale_hidden(&options.data.join(it))));
+        left.into_iter().for_each(|path| self.add(PrunedKind::Leftover, path));
         Ok(())
     }
 }
@@ -325,28 +317,14 @@ pub fn kept_versions(definitions: &Path) -> Result<BTreeMap<String, usize>> {
     Ok(definition::names(definitions)?.into_iter().filter_map(keep).collect())
 }
 
-/// The datasets in a folder, each with the number of its versions.
-fn datasets_in(folder: &Path) -> Result<Vec<(String, usize)>> {
-    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(ToOwned::to_owned);
-    let mut datasets = Vec::new();
-    for path in file::entries(folder)?.into_iter().filter(|path| path.is_dir() && !path.is_symlink()) {
-        let Some(dataset) = name(&path).filter(|name| names::is_dataset(name)) else { continue };
-        let is_version = |path: &&PathBuf| name(path).is_some_and(|name| names::is_unique(&name));
-        datasets.push((dataset, file::entries(&path)?.iter().filter(is_version).count()));
-    }
-    Ok(datasets)
-}
-
-/// Removes a file, link or folder of ours.
-fn remove_single(path: &Path) -> Result<()> {
-    let is_folder = path.is_dir() && !path.is_symlink();
-    let removed = if is_folder { remove::folder(path) } else { remove::file(path) };
-    removed.map_err(FileError::remove(path))
+fn name_of(path: &Path) -> Option<&str> {
+    path.file_name().and_then(|name| name.to_str())
 }
 
 /// The right to prune an archive.
 fn lock(archive: &Path, clock: Clock) -> Result<Lock> {
-    match Lock::try_take(archive, LOCK, &Holder::this(clock.now()))? {
+    // No definition has such a name.
+    match Lock::try_take(archive, ".prune", &Holder::this(clock.now()))? {
         Attempt::Taken(lock) => Ok(lock),
         Attempt::Held(holder) => {
             let by = holder.map_or_else(String::new, |holder| format!(": {holder}"));

@@ -5,22 +5,21 @@
 //! files are.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use super::as_of::view_of;
-use super::audits::{has_prices, skill_of};
+use super::audits::{SkillOptions, prices_of};
 use super::blocking;
-use super::builder::{Builder, add_counts, scratch};
-use super::observer::Control;
-use super::observer::Stage;
-use super::scope::{archived_scope, requests_in_words};
+use super::builder::{Builder, scratch};
+use super::observer::{Control, Stage};
+use super::scope::requests_in_words;
 use crate::archive::ForgottenRun;
 use crate::audit::answers::answers;
 use crate::audit::revisions::RewrittenSince;
-use crate::audit::skill::Skill;
+use crate::audit::skill::{Skill, skill};
 use crate::dataset::{join_failed, no_rows, with_naive_dates};
 use crate::definition::DefinitionFile;
 use crate::disk::file::{self, FileError};
@@ -30,7 +29,8 @@ use crate::export::{self, RECORD, VersionRecord, latest, version_before, version
 use crate::facts::{Facts, Tally};
 use crate::freshness::{Age, today};
 use crate::interface::{Endpoint, Ticker};
-use crate::plan::{DatasetPlan, Plan, RowKind, Vintage};
+use crate::plan::{DatasetPlan, Plan, PricesPlan, RowKind, Vintage};
+use crate::prices::Prices;
 use crate::process::cancel;
 use crate::process::trace::work;
 use crate::report::news::News;
@@ -74,7 +74,7 @@ pub async fn report(options: ReportOptions) -> Result<Report> {
         let definition = DefinitionFile::new(format!("{}.toml", recorded.name).into(), recorded.definition.clone())?;
         let mut plan = Plan::of(definition.below(&options.root))?;
         recorded.ad_hoc().map_err(|reason| FileError::damage(&folder.join(RECORD), reason))?.apply(&mut plan)?;
-        report_of(&plan, &folder, &recorded, &options)
+        report_of(Arc::new(plan), &folder, &recorded, &options)
     })
     .await
 }
@@ -109,40 +109,36 @@ pub(super) async fn draw_latest(
     let options = ReportOptions { name, data, archive, root, as_of: None, clock, control };
     blocking(move || {
         let (folder, recorded) = version_of(&options.data.join("datasets"), options.name.as_deref())?;
-        draw(&report_of(&plan, &folder, &recorded, &options)?, &options.data).map(Some)
+        draw(&report_of(plan, &folder, &recorded, &options)?, &options.data).map(Some)
     })
     .await
 }
 
 /// The report of a version in a folder, whose plan is known.
-fn report_of(plan: &Plan, folder: &Path, recorded: &VersionRecord, options: &ReportOptions) -> Result<Report> {
+fn report_of(plan: Arc<Plan>, folder: &Path, recorded: &VersionRecord, options: &ReportOptions) -> Result<Report> {
     let datasets = options.data.join("datasets");
     let control = &options.control;
-    let view = view_of(plan, &options.archive, Some(options.as_of.unwrap_or(recorded.as_of)), &control.stop)?;
-    let scope = archived_scope(plan, &view)?;
-    let work = Builder::new(plan, &view, &scope, control);
+    let as_of = options.as_of.unwrap_or(recorded.as_of);
+    let work = Builder::open(plan, &options.archive, Some(as_of), control)?;
+    let Builder { plan, view, scope, .. } = &work;
     let stage = Stage::begin(control, "report");
     let version = match options.as_of {
         Some(_) => None,
         None => Some(Version::new(recorded, version_before(&datasets, recorded)?)),
     };
-    let before = version.as_ref().and_then(|version| version.before.as_ref());
-    let before = before.map(|before| (before, Before::read(&datasets, &recorded.name, before)));
-    let mut notes = Vec::new();
-    let before = match before {
-        Some((_, Ok(before))) => Some(before),
-        Some((version, Err(error))) => {
-            notes.push(format!("nothing was compared with version {version}: {error}"));
-            None
+    let (mut notes, mut before) = (Vec::new(), None);
+    if let Some(version) = version.as_ref().and_then(|version| version.before.as_ref()) {
+        let read = || {
+            let (folder, recorded) = version_of(&datasets, Some(&format!("{}/{version}", recorded.name)))?;
+            Ok::<_, Error>((recorded, facts_of(&folder)?))
+        };
+        match read() {
+            Ok(read) => before = Some(read),
+            Err(error) => notes.push(format!("nothing was compared with version {version}: {error}")),
         }
-        None => None,
-    };
-    let kept = match version {
-        Some(_) => Some(facts_of(folder)?),
-        None => None,
-    };
-    let since = before.as_ref().map(|before| before.as_of);
-    let rewritten = since.map(|since| work.rewritten(since)).transpose()?.flatten();
+    }
+    let kept = version.as_ref().map(|_| facts_of(folder)).transpose()?;
+    let rewritten = before.as_ref().map(|(before, _)| work.rewritten(before.as_of)).transpose()?.flatten();
     let (counted, revisions) = rayon::join(|| work.numbers(kept, options.clock), || work.revisions());
     let ((facts, numbers, news), revisions, skill) = (counted?, revisions?, work.skill()?);
     cancel::check(&control.stop)?;
@@ -157,36 +153,37 @@ fn report_of(plan: &Plan, folder: &Path, recorded: &VersionRecord, options: &Rep
         description: plan.description.clone(),
         version,
         as_of: view.as_of(),
-        watched: view.watch(&scope)?,
+        watched: view.watch(scope)?,
         live_within: plan.dataset.live_within,
         age: newest.map(|newest| Age::of(newest, today(plan, built_at), &plan.dataset.sessions)),
         definition: plan.text.clone(),
         in_words: plan.dataset.in_words(),
     };
-    let asked = view.news_tickers(&scope)?;
-    let is_asked = |name: &&String| name.parse().is_ok_and(|ticker: Ticker| asked.contains(&ticker));
-    let unasked = facts.tickers.len() as u64 - facts.tickers.iter().filter(is_asked).count() as u64;
-    let sectors = view.sectors(Some(&scope))?.into_iter();
+    let asked = view.news_tickers(scope)?;
+    let unasked =
+        facts.tickers.iter().filter(|name| !name.parse().is_ok_and(|ticker: Ticker| asked.contains(&ticker))).count();
+    let sectors = view.sectors(Some(scope))?.into_iter();
     let sectors: HashMap<String, String> =
         sectors.map(|(ticker, sector)| (ticker.to_string(), sector.to_string())).collect();
-    let written = |column: &ColumnNumbers| {
+    let columns = numbers.columns.iter().filter_map(|column| {
         Some(ColumnNumbers { name: plan.dataset.written.name_of(&column.name)?.to_owned(), ..column.clone() })
-    };
-    let requests = requests_in_words(plan, &view, &scope)?;
+    });
+    let requests = requests_in_words(plan, view, scope)?;
     notes.extend(work.notes(&facts)?);
     notes.extend(members_without_signals(plan, &facts, &numbers));
-    let built_from = |run: &&ForgottenRun| identity.version.is_some() && recorded.runs.contains(&run.run);
-    notes.extend(view.archive().forgotten_runs().filter(built_from).map(|ForgottenRun { run, .. }| {
-        format!("this version was built from run `{run}`, which was forgotten since; build it again")
-    }));
+    for ForgottenRun { run, .. } in view.archive().forgotten_runs() {
+        if identity.version.is_some() && recorded.runs.contains(run) {
+            notes.push(format!("this version was built from run `{run}`, which was forgotten since; build it again"));
+        }
+    }
     Ok(Report {
-        columns: numbers.columns.iter().filter_map(written).collect(),
+        columns: columns.collect(),
         sectors: numbers.by_sector(&sectors),
         skill,
         revisions,
-        work: answers(&view, |request| requests.contains(request))?,
-        unasked,
-        since: before.map(|before| before.since(&facts, rewritten)),
+        work: answers(view, |request| requests.contains(request))?,
+        unasked: unasked as u64,
+        since: before.map(|(before, then)| since(before, &then, &facts, rewritten)),
         notes,
         identity,
         facts,
@@ -195,62 +192,47 @@ fn report_of(plan: &Plan, folder: &Path, recorded: &VersionRecord, options: &Rep
     })
 }
 
+/// What changed since the version before, which had some facts.
+fn since(before: VersionRecord, then: &Facts, now: &Facts, rewritten: Option<RewrittenSince>) -> Since {
+    let rewritten = rewritten.unwrap_or_default();
+    Since {
+        version: before.version,
+        rows: then.rows,
+        newest: then.bounds().map(|(_, last)| last),
+        appeared: tickers_without(now, then),
+        disappeared: tickers_without(then, now),
+        signals: (rewritten.signals.known, rewritten.signals.rewritten),
+        articles: (rewritten.articles.known, rewritten.articles.rewritten),
+    }
+}
+
+/// The tickers of some facts that others do not have.
+fn tickers_without(one: &Facts, other: &Facts) -> Vec<String> {
+    one.tickers.iter().filter(|ticker| other.tickers.binary_search(ticker).is_err()).cloned().collect()
+}
+
 /// How many members of the universe have no signals, if the dataset has one.
 fn members_without_signals(plan: &Plan, facts: &Facts, numbers: &Numbers) -> Option<String> {
     let universe = plan.dataset.filter.universe.as_ref()?;
     let (first, last) = facts.dates?;
     let day = |micros: i64| micros.div_euclid(MICROS_PER_DAY);
     let start = day(last) * MICROS_PER_DAY;
-    let newest =
-        numbers.tickers.iter().filter(|ticker| ticker.latest.iter().any(|latest| day(latest.date) == day(last)));
-    let newest: BTreeSet<&str> = newest.map(|ticker| ticker.name.as_str()).collect();
-    let lacking = |members: Vec<&Ticker>, has: &dyn Fn(&str) -> bool| {
+    let lacking = |within: Range<i64>, has: &dyn Fn(&str) -> bool| {
+        let members: Vec<&Ticker> = universe.members_within(&within).collect();
         let missing = members.iter().filter(|ticker| !has(ticker.as_str())).count() as u64;
         format!("{} of {}", group_digits(missing), count_of(members.len() as u64, "member", "members"))
     };
-    let ever = lacking(universe.members_within(&(first..last + 1)).collect(), &|name| {
-        facts.tickers.binary_search_by(|ticker| ticker.as_str().cmp(name)).is_ok()
-    });
-    let date = facts.bounds()?.1;
-    let of_newest = match numbers.tickers.is_empty() {
-        true => String::new(),
-        false => {
-            let members = universe.members_within(&(start..start + MICROS_PER_DAY)).collect();
-            format!("{} of {date} have no signal of that day; ", lacking(members, &|name| newest.contains(name)))
-        }
-    };
+    let ever =
+        lacking(first..last + 1, &|name| facts.tickers.binary_search_by(|ticker| ticker.as_str().cmp(name)).is_ok());
+    let mut of_newest = String::new();
+    if !numbers.tickers.is_empty() {
+        let newest =
+            numbers.tickers.iter().filter(|ticker| ticker.latest.iter().any(|latest| day(latest.date) == day(last)));
+        let newest: BTreeSet<&str> = newest.map(|ticker| ticker.name.as_str()).collect();
+        let lacking = lacking(start..start + MICROS_PER_DAY, &|name| newest.contains(name));
+        of_newest = format!("{lacking} of {} have no signal of that day; ", facts.bounds()?.1);
+    }
     Some(format!("universe: {of_newest}{ever} of all dates have no row at all"))
-}
-
-/// The version before, as far as it is compared.
-struct Before {
-    version: String,
-    as_of: DateTime<Utc>,
-    facts: Facts,
-}
-
-impl Before {
-    fn read(datasets: &Path, name: &str, version: &str) -> Result<Self> {
-        let (folder, recorded) = version_of(datasets, Some(&format!("{name}/{version}")))?;
-        Ok(Self { version: version.to_owned(), as_of: recorded.as_of, facts: facts_of(&folder)? })
-    }
-
-    /// What changed since.
-    fn since(self, now: &Facts, rewritten: Option<RewrittenSince>) -> Since {
-        let only = |one: &Facts, other: &Facts| -> Vec<String> {
-            one.tickers.iter().filter(|ticker| other.tickers.binary_search(ticker).is_err()).cloned().collect()
-        };
-        let rewritten = rewritten.unwrap_or_default();
-        Since {
-            version: self.version,
-            rows: self.facts.rows,
-            newest: self.facts.bounds().map(|(_, last)| last),
-            appeared: only(now, &self.facts),
-            disappeared: only(&self.facts, now),
-            signals: (rewritten.signals.known, rewritten.signals.rewritten),
-            articles: (rewritten.articles.known, rewritten.articles.rewritten),
-        }
-    }
 }
 
 /// The facts of the latest version of a dataset; none if there is none, or if they cannot be read.
@@ -265,7 +247,7 @@ fn facts_of(folder: &Path) -> Result<Facts> {
     Facts::from_json(&export::facts(folder)?).map_err(|reason| FileError::damage(folder, reason))
 }
 
-impl Builder<'_> {
+impl Builder {
     /// Counts the rows of the dataset without writing them, and the articles about its tickers, if it has news. The facts of
     /// a version are known already, if the archive still has what it was built from.
     fn numbers(&self, kept: Option<Facts>, clock: Clock) -> Result<(Facts, Numbers, Option<News>)> {
@@ -284,12 +266,7 @@ impl Builder<'_> {
         let facts = match kept {
             Some(facts) if facts.rows == tally.rows() => facts,
             // A run that the version was built from was forgotten.
-            _ => {
-                let mut facts = tally.finish();
-                add_counts(&mut facts, counts);
-                facts.contradictions = self.contradictions()?;
-                facts
-            }
+            _ => self.facts(tally, counts)?,
         };
         let news = self.news(&facts)?;
         Ok((facts, counting.finish(), news))
@@ -311,14 +288,21 @@ impl Builder<'_> {
 
     /// Whether its signals predicted, or why that cannot be measured; none if the definition has no prices.
     fn skill(&self) -> Result<Option<Result<Skill, String>>> {
-        if !has_prices(self.plan) {
+        if self.plan.prices == PricesPlan::default() || self.plan.dataset.rows == RowKind::Article {
             return Ok(None);
         }
         let _work = work!("measure skill");
-        let found = skill_of(self.plan, self.view, self.scope, &self.control.stop);
+        let found = self.measured_skill();
         cancel::check(&self.control.stop)?;
         Ok(Some(
             found.map_err(|error| error.causes().fold(error.to_string(), |text, cause| format!("{text}: {cause}"))),
         ))
+    }
+
+    /// Measures its signals against the prices of its definition.
+    fn measured_skill(&self) -> Result<Skill> {
+        let source = prices_of(&self.plan, &self.prices)?;
+        let prices = Prices::read(&source, &self.control.stop)?.by_id(&self.plan.dataset.identity)?;
+        skill(SkillOptions::default().input(&self.plan, &self.subject()?, &prices), |_| Ok(()))
     }
 }

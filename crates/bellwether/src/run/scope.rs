@@ -6,7 +6,6 @@ use chrono::{DateTime, Utc};
 
 use crate::archive::{self, Scope, View};
 use crate::error::Result;
-use crate::interface::Ticker;
 use crate::plan::{OperationRequests, Plan, Request, RequestList, TickerSource};
 
 /// The series of the way that the definition used last.
@@ -14,27 +13,21 @@ pub(crate) fn archived_scope(plan: &Plan, view: &View) -> Result<Scope> {
     if let Some(scope) = used_last(plan, view)? {
         return Ok(scope);
     }
+    // When the run was sealed from which on there is data of the definition: once there is some, there is in each later state.
     let later = View::of(view.archive().clone(), DateTime::<Utc>::MAX_UTC);
-    Err(match first_with_data(plan, &later)? {
-        Some(first) => archive::unwatched(&plan.name, view.as_of(), first),
-        None => archive::no_data(&plan.name),
-    })
-}
-
-/// When the run was sealed from which on there is data of a definition.
-fn first_with_data(plan: &Plan, latest: &View) -> Result<Option<DateTime<Utc>>> {
-    let seals: Vec<DateTime<Utc>> = latest.runs().map(|run| run.seal().sealed_at).collect();
-    // Once there is some, there is in each later state.
+    let seals: Vec<DateTime<Utc>> = later.runs().map(|run| run.seal().sealed_at).collect();
     let (mut without, mut with) = (0, seals.len());
     while without < with {
         let middle = without.midpoint(with);
-        let view = View::of(latest.archive().clone(), seals[middle]);
-        match used_last(plan, &view)? {
+        match used_last(plan, &View::of(view.archive().clone(), seals[middle]))? {
             Some(_) => with = middle,
             None => without = middle + 1,
         }
     }
-    Ok(seals.get(with).copied())
+    Err(match seals.get(with) {
+        Some(first) => archive::unwatched(&plan.name, view.as_of(), *first),
+        None => archive::no_data(&plan.name),
+    })
 }
 
 /// A way replaces those before it if a run of the definition used it later, or if all of its requests were answered later:
@@ -56,12 +49,10 @@ fn used_last(plan: &Plan, view: &View) -> Result<Option<Scope>> {
 }
 
 /// A scope of a run, with the requests for the tickers that the service no longer lists: what it said of them stays.
-pub(super) fn with_delisted(scope: Scope, plan: &Plan, view: &View) -> Result<Scope> {
-    let mut scope = scope;
-    let taken = plan.alternatives.iter().position(|operation| operation.endpoint == scope.source);
-    if let Some(index) = taken {
+pub(super) fn with_delisted(mut scope: Scope, plan: &Plan, view: &View) -> Result<Scope> {
+    if let Some(index) = plan.alternatives.iter().position(|operation| operation.endpoint == scope.source) {
         let requests = requests(&plan.alternatives[index], &plan.alternatives[..index], plan, view)?;
-        scope.requests.extend(requests.iter().map(Request::to_string));
+        scope.requests.extend(words(&requests));
     }
     Ok(scope)
 }
@@ -70,28 +61,19 @@ pub(super) fn with_delisted(scope: Scope, plan: &Plan, view: &View) -> Result<Sc
 /// behind them, and the requests for each ticker.
 pub(super) fn requests_in_words(plan: &Plan, view: &View, scope: &Scope) -> Result<BTreeSet<String>> {
     let mut requests = scope.requests.clone();
-    let operations = plan.alternatives.iter().filter(|operation| operation.endpoint == scope.source);
-    let lists = operations.filter_map(|operation| match &operation.list {
-        RequestList::EachTicker(list, _) => Some(list),
-        RequestList::Listed(_) => None,
-    });
-    let add = |requests: &mut BTreeSet<String>, more: &[Request]| {
-        requests.extend(more.iter().map(Request::to_string));
-    };
-    lists.for_each(|list| add(&mut requests, &list.listing()));
+    for operation in plan.alternatives.iter().filter(|operation| operation.endpoint == scope.source) {
+        if let RequestList::EachTicker(list, _) = &operation.list {
+            requests.extend(words(&list.listing()));
+        }
+    }
     if !plan.of_each_ticker.is_empty() {
-        add(&mut requests, &plan.news_tickers.listing());
+        requests.extend(words(&plan.news_tickers.listing()));
         let tickers = view.news_tickers(scope)?;
         for &endpoint in &plan.of_each_ticker {
             requests.extend(tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone()).to_string()));
         }
     }
     Ok(requests)
-}
-
-/// The tickers whose news a scope asks for, if they are not those of its signals.
-pub(super) fn asked_news(view: &View, scope: &Scope) -> Result<Option<BTreeSet<Ticker>>> {
-    (scope.news != TickerSource::Signals).then(|| view.news_tickers(scope)).transpose()
 }
 
 /// The requests of a way for the tickers in the archive. If the way replaces another one, these are the tickers that
@@ -104,29 +86,26 @@ fn requests(
 ) -> Result<Vec<Request>> {
     let RequestList::EachTicker(list, _) = &operation.list else { return Ok(operation.requests(&[])) };
     for other in before {
-        if let RequestList::Listed(requests) = &other.list {
-            if other.is_batch() {
-                let listing = view.listing(&requests.iter().map(Request::to_string).collect())?;
-                let of_known = operation.requests_of(listing.values().flatten(), &plan.dataset.filter);
-                if !of_known.is_empty() {
-                    return Ok(of_known);
-                }
-            }
-            let listed = view.tickers_listed_by(&requests.iter().map(Request::to_string).collect())?;
-            if !listed.is_empty() {
-                return Ok(operation.requests(&Vec::from_iter(listed)));
+        let RequestList::Listed(requests) = &other.list else { continue };
+        if other.is_batch() {
+            let listing = view.listing(&words(requests))?;
+            let of_known = operation.requests_of(listing.values().flatten(), &plan.dataset.filter);
+            if !of_known.is_empty() {
+                return Ok(of_known);
             }
         }
+        let listed = view.tickers_listed_by(&words(requests))?;
+        if !listed.is_empty() {
+            return Ok(operation.requests(&Vec::from_iter(listed)));
+        }
     }
-    Ok(operation.requests(&tickers(list, view)?))
+    // The tickers of the list, as far as they are in the archive.
+    Ok(match list {
+        TickerSource::Listed(tickers) => operation.requests(tickers),
+        list => operation.requests(&Vec::from_iter(view.tickers_listed_by(&words(&list.listing()))?)),
+    })
 }
 
-/// The tickers of a list, as far as they are in the archive.
-fn tickers(list: &TickerSource, view: &View) -> Result<Vec<Ticker>> {
-    match list {
-        TickerSource::Listed(tickers) => Ok(tickers.clone()),
-        list => {
-            Ok(view.tickers_listed_by(&list.listing().iter().map(Request::to_string).collect())?.into_iter().collect())
-        }
-    }
+fn words(requests: &[Request]) -> BTreeSet<String> {
+    requests.iter().map(Request::to_string).collect()
 }

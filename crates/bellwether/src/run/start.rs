@@ -1,7 +1,7 @@
 //! The start of a run: its options, the lock of its definition, a clock that is not behind the archive, and the way to the service.
 //! The demo service runs in this process, for as long as it is needed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 
 use super::blocking;
 use super::observer::{CancellationToken, Control, Event};
-use crate::archive::{AnswerRecord, Archive, Interrupted, SKEW};
+use crate::archive::{AnswerRecord, Archive, Interrupted, NewRun, SKEW, Unfinished};
 use crate::disk::lock::{Attempt, Holder, Lock};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::Addresses;
@@ -21,38 +21,32 @@ use crate::serve::{self, RunningService, Service, Universe};
 use crate::text::human::duration;
 use crate::time::{Clock, to_record};
 
-/// How often to try the lock while waiting for it.
-const TRY_EVERY: Duration = Duration::from_millis(200);
-
 /// Takes the lock of a definition on the archive.
 pub(super) async fn lock(definition: &str, options: &Options) -> Result<Lock> {
     let mut patience = match options.when_held {
         WhenHeld::Fail => Duration::ZERO,
         WhenHeld::Wait(patience) => patience,
     };
-    // The holder that was named, who may be unknown.
-    let mut told_of: Option<Option<Holder>> = None;
+    // What was said of the holder. Others may wait as well, and be first.
+    let mut told = String::new();
     loop {
         let this = Holder::this(options.clock.now()).working_for(&options.data);
-        let holder: Option<Holder> = match Lock::try_take(&options.archive, definition, &this)? {
+        let by = match Lock::try_take(&options.archive, definition, &this)? {
             Attempt::Taken(lock) => return Ok(lock),
-            Attempt::Held(holder) => holder,
+            Attempt::Held(holder) => holder.map_or_else(String::new, |holder| format!(": {holder}")),
         };
-        // Others may wait as well, and be first.
-        let is_told = told_of.as_ref() == Some(&holder);
-        let by = holder.as_ref().map_or_else(String::new, |holder| format!(": {holder}"));
         let in_progress =
             format!("another run of `{definition}` is in progress on `{}`{by}", options.archive.display());
         if patience.is_zero() {
             return Err(Error::new(ErrorKind::Busy, in_progress)
                 .with_hint("try again when that run has finished, or wait for it with `--wait`"));
         }
-        if !is_told {
+        if told != in_progress {
             let message = format!("{in_progress}; waiting for it, for up to {}", duration(patience));
             options.control.observe(Event::Held { message: &message });
-            told_of = Some(holder);
+            told = in_progress;
         }
-        let pause = TRY_EVERY.min(patience);
+        let pause = Duration::from_millis(200).min(patience);
         patience -= pause;
         sleep(pause, &options.control.stop).await?;
     }
@@ -73,25 +67,34 @@ pub(super) async fn now(options: &Options) -> Result<DateTime<Utc>> {
     let sealed_at = newest.seal().sealed_at;
     loop {
         let now = options.clock.now();
-        match (sealed_at - now, options.clock) {
-            (ahead, _) if ahead <= TimeDelta::zero() => return Ok(now),
-            (ahead, Clock::System) if ahead <= SKEW => {
-                sleep(ahead.to_std().unwrap_or_default(), &options.control.stop).await?;
-            }
-            _ => {
-                let what = format!(
-                    "the clock says {}, but the newest run in the archive was sealed at {}",
-                    to_record(now),
-                    to_record(sealed_at)
-                );
-                return Err(Error::new(ErrorKind::Storage, what).with_hint(format!(
-                    "set the clock if it is behind; if it is correct, the clock was ahead during that run: take it back with \
-                     `bellwether forget {} --reason TEXT`",
-                    newest.name()
-                )));
-            }
+        let ahead = sealed_at - now;
+        if ahead <= TimeDelta::zero() {
+            return Ok(now);
         }
+        if ahead > SKEW || !matches!(options.clock, Clock::System) {
+            let [now, sealed_at] = [now, sealed_at].map(to_record);
+            let what = format!("the clock says {now}, but the newest run in the archive was sealed at {sealed_at}");
+            return Err(Error::new(ErrorKind::Storage, what).with_hint(format!(
+                "set the clock if it is behind; if it is correct, the clock was ahead during that run: take it back with \
+                 `bellwether forget {} --reason TEXT`",
+                newest.name()
+            )));
+        }
+        sleep(ahead.to_std().unwrap_or_default(), &options.control.stop).await?;
     }
+}
+
+/// Begins a run of a plan in an archive of its service.
+pub(super) fn begin(
+    plan: &Plan,
+    archive: &Path,
+    now: DateTime<Utc>,
+    interrupted: Interrupted,
+    stop: &CancellationToken,
+) -> Result<Arc<Unfinished>> {
+    let Plan { name: definition, text, service, conventions, .. } = plan;
+    let beginning = NewRun { definition, text, service, conventions, now, interrupted, stop };
+    Unfinished::begin(archive, beginning).map(Arc::new)
 }
 
 /// The instant at which a run is sealed: not before it began, nor before its last answer was complete.
@@ -161,10 +164,6 @@ impl Options {
             store: None,
             control: Control::default(),
         }
-    }
-
-    pub(super) fn evidence(&self) -> PathBuf {
-        self.data.join(EVIDENCE)
     }
 }
 

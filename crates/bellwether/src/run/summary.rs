@@ -1,23 +1,22 @@
 //! The summary of a run or a build.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::builder::Builder;
 use super::gather::SignalSource;
 use super::observer::Timing;
 use super::store::StoreUpload;
-use crate::archive::{AnswerRecord, Counts, Oddities, SealedRun};
+use crate::archive::{Counts, Oddities};
 use crate::disk::file::{FileRecord, as_text, as_text_if_any};
-use crate::error::Result;
 use crate::export::Dataset;
 use crate::facts::Facts;
-use crate::plan::{Format, Plan, Shape};
+use crate::plan::{DatasetPlan, Format, Plan, Shape};
 use crate::process::usage;
 use crate::tables::Drift;
 use crate::text::escape::{escape, shell};
@@ -106,68 +105,34 @@ pub struct Fetched {
     pub run: PathBuf,
 }
 
-impl Fetched {
-    /// What a sealed run has of some answers.
-    pub(super) fn of(
-        answers: &[Arc<AnswerRecord>],
-        signals: SignalSource,
-        run: &SealedRun,
-        known: u64,
-        new_rejects: Option<u64>,
-    ) -> Result<Self> {
-        let mut oddities = Oddities::default();
-        answers.iter().for_each(|answer| oddities.add(answer.oddities.clone()));
-        Ok(Self {
-            signals,
-            requests: answers.len(),
-            retries: 0,
-            rejects: run.requests()?.iter().map(|record| record.rejects).sum(),
-            new_rejects,
-            oddities,
-            changes: run.seal().changes,
-            known,
-            run: run.path().to_owned(),
-        })
-    }
-}
-
-/// A published dataset, and the facts counted while its rows were written.
-pub(super) struct PublishedDataset {
-    pub(super) facts: Facts,
-    pub(super) dataset: Dataset,
-    pub(super) as_of: DateTime<Utc>,
-    /// Notes on it.
-    pub(super) notes: Vec<String>,
-}
-
-/// What a version in a folder is called: `NAME/VERSION`, or `NAME/builds/VERSION`.
-fn reference_of(name: &str, folder: &Path) -> String {
-    let version: Vec<_> = folder.iter().rev().take_while(|part| *part != name).collect();
-    version.into_iter().rev().fold(name.to_owned(), |all, part| format!("{all}/{}", part.to_string_lossy()))
-}
-
 impl Summary {
-    pub(super) fn of(plan: &Plan, published: PublishedDataset, timings: Vec<Timing>, elapsed: Duration) -> Self {
-        let PublishedDataset { facts, dataset, as_of, notes, .. } = published;
-        // The latest version is called by the name of its dataset.
-        let reference = match dataset.latest {
-            Some(_) => plan.name.clone(),
-            None => reference_of(&plan.name, &dataset.path),
-        };
+    /// The summary of a published dataset by the facts counted while its rows were written. How long it took is not in it yet.
+    pub(super) fn new(
+        work: &Builder,
+        facts: &Facts,
+        dataset: Dataset,
+        notes: Vec<String>,
+        timings: Vec<Timing>,
+    ) -> Self {
+        let Plan { name, files, dataset: DatasetPlan { shape, .. }, .. } = &*work.plan;
+        let (first_date, last_date) = facts.bounds().unzip();
+        // The latest version is called by the name of its dataset, others `NAME/VERSION` or `NAME/builds/VERSION`.
+        let folders: Vec<_> = dataset.path.iter().rev().take_while(|part| **part != **name).collect();
+        let mut reference = name.clone();
+        for folder in folders.iter().rev().filter(|_| dataset.latest.is_none()) {
+            reference += &format!("/{}", folder.to_string_lossy());
+        }
         Self {
             rows: dataset.rows,
             signals: facts.rows,
-            matrices: match plan.dataset.shape {
-                Shape::Wide(_) => Some(dataset.files.len() / plan.files.formats.len()),
-                Shape::Long => None,
-            },
+            matrices: matches!(shape, Shape::Wide(_)).then(|| dataset.files.len() / files.formats.len()),
             tickers: facts.tickers.len(),
-            first_date: facts.bounds().map(|(first, _)| first),
-            last_date: facts.bounds().map(|(_, last)| last),
-            as_of,
+            first_date,
+            last_date,
+            as_of: work.view.as_of(),
             fetched: None,
             notes,
-            elapsed,
+            elapsed: Duration::ZERO,
             timings,
             peak_bytes: usage::peak_memory(),
             dataset: dataset.path,
@@ -208,92 +173,91 @@ impl Summary {
             Some(Format::Parquet) | None => ("read_parquet", ""),
         };
         let path = path.display().to_string();
+        let quoted = format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""));
         // Polars takes these for patterns, and Python a backslash for an escape.
-        let is_pattern = path.contains(['*', '?', '[']);
-        let path = format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""));
-        let file = if is_pattern { format!("open({path}, \"rb\")") } else { path };
-        format!("polars.{read}({file}{options})")
+        match path.contains(['*', '?', '[']) {
+            true => format!("polars.{read}(open({quoted}, \"rb\"){options})"),
+            false => format!("polars.{read}({quoted}{options})"),
+        }
     }
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let size: u64 = self.files.iter().map(|file| file.bytes).sum();
-        match self.matrices {
-            None => writeln!(formatter, "rows      {}", group_digits(self.rows))?,
+        let rows = group_digits(self.rows);
+        let mut lines = match self.matrices {
+            None => vec![("rows", rows)],
             Some(matrices) => {
                 let matrices = count_of(matrices as u64, "matrix", "matrices");
-                writeln!(formatter, "rows      {} in {matrices}", group_digits(self.rows))?;
-                writeln!(formatter, "signals   {}", group_digits(self.signals))?;
+                vec![("rows", format!("{rows} in {matrices}")), ("signals", group_digits(self.signals))]
             }
-        }
-        writeln!(formatter, "tickers   {}", group_digits(self.tickers as u64))?;
+        };
+        lines.push(("tickers", group_digits(self.tickers as u64)));
         if let (Some(first), Some(last)) = (self.first_date, self.last_date) {
-            writeln!(formatter, "dates     {first} to {last}")?;
+            lines.push(("dates", format!("{first} to {last}")));
         }
-        if let Some(fetched) = &self.fetched {
-            fetched.fmt(formatter)?;
-        } else {
-            writeln!(formatter, "as of     {}", to_record(self.as_of))?;
+        match &self.fetched {
+            Some(fetched) => lines.extend(fetched.lines()),
+            None => lines.push(("as of", to_record(self.as_of))),
         }
-        writeln!(formatter, "size      {}", human::bytes(size))?;
-        writeln!(formatter, "time      {}", duration(self.elapsed))?;
-        if let Some(fetched) = &self.fetched {
-            writeln!(formatter, "archive   {}", fetched.run.display())?;
-        }
-        for file in &self.files {
-            writeln!(formatter, "dataset   {}", self.dataset.join(&file.name).display())?;
-        }
+        lines.push(("size", human::bytes(self.files.iter().map(|file| file.bytes).sum())));
+        lines.push(("time", duration(self.elapsed)));
+        lines.extend(self.fetched.iter().map(|fetched| ("archive", fetched.run.display().to_string())));
+        lines.extend(self.files.iter().map(|file| ("dataset", self.dataset.join(&file.name).display().to_string())));
         if let Some(StoreUpload { url, moved }) = &self.stored {
-            writeln!(formatter, "store     {url}, sent {}", human::bytes(moved.bytes))?;
+            lines.push(("store", format!("{url}, sent {}", human::bytes(moved.bytes))));
         }
-        match &self.report {
-            Some(page) => writeln!(formatter, "report    {}", page.display())?,
-            None => writeln!(formatter, "report    bellwether report {}", shell(&self.reference))?,
-        }
-        writeln!(formatter, "python    {}", self.python())?;
+        lines.push(match &self.report {
+            Some(page) => ("report", page.display().to_string()),
+            None => ("report", format!("bellwether report {}", shell(&self.reference))),
+        });
+        lines.push(("python", self.python()));
         // Last, where they are seen.
-        self.notes.iter().try_for_each(|note| writeln!(formatter, "note      {}", escape(note)))
+        lines.extend(self.notes.iter().map(|note| ("note", escape(note).into())));
+        lines.iter().try_for_each(|(name, line)| writeln!(formatter, "{name:<10}{line}"))
     }
 }
 
-impl fmt::Display for Fetched {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let retried =
-            if self.retries > 0 { format!(", {}", count_of(self.retries, "retry", "retries")) } else { String::new() };
-        writeln!(formatter, "requests  {}{retried}", group_digits(self.requests as u64))?;
+impl Fetched {
+    /// It as lines of a summary, each with its name.
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut requests = group_digits(self.requests as u64);
+        if self.retries > 0 {
+            requests += &format!(", {}", count_of(self.retries, "retry", "retries"));
+        }
         let Counts { added, revised, withdrawn, delisted, .. } = self.changes;
         let [added, revised, withdrawn] = [added, revised, withdrawn].map(group_digits);
-        writeln!(formatter, "changes   {added} added, {revised} revised, {withdrawn} withdrawn")?;
+        let changes = format!("{added} added, {revised} revised, {withdrawn} withdrawn");
+        let mut lines = vec![("requests", requests), ("changes", changes)];
         if delisted > 0 {
-            writeln!(formatter, "delisted  {} series", group_digits(delisted))?;
+            lines.push(("delisted", format!("{} series", group_digits(delisted))));
         }
-        let new = self.new_rejects.filter(|_| self.rejects > 0);
-        let new = new.map_or_else(String::new, |new| format!(", {} new", group_digits(new)));
-        writeln!(formatter, "rejected  {}{new}", count_of(self.rejects, "record", "records"))?;
+        let mut rejected = count_of(self.rejects, "record", "records");
+        if let Some(new) = self.new_rejects.filter(|_| self.rejects > 0) {
+            rejected += &format!(", {} new", group_digits(new));
+        }
+        lines.push(("rejected", rejected));
         let Oddities { drift, unusual, undated, lenient, oversized } = &self.oddities;
-        for oversized in oversized {
-            writeln!(formatter, "rejected  {}", escape(&oversized.to_string()))?;
-        }
+        lines.extend(oversized.iter().map(|oversized| ("rejected", escape(&oversized.to_string()).into())));
         if *unusual > 0 {
             let unusual = count_of(*unusual, "confidence", "confidences");
-            writeln!(formatter, "unusual   {unusual} outside 0 to 1")?;
+            lines.push(("unusual", format!("{unusual} outside 0 to 1")));
         }
         if *undated > 0 {
             let undated = count_of(*undated, "latest signal", "latest signals");
-            writeln!(formatter, "undated   {undated} without a date, archived and in no dataset")?;
+            lines.push(("undated", format!("{undated} without a date, archived and in no dataset")));
         }
         for (count, [one, many], how) in lenient.in_words().into_iter().filter(|(count, ..)| *count > 0) {
-            writeln!(formatter, "lenient   accepted {} {how}", count_of(count, one, many))?;
+            lines.push(("lenient", format!("accepted {} {how}", count_of(count, one, many))));
         }
         if lenient.repeated > 0 {
             let repeated = count_of(lenient.repeated, "signal", "signals");
-            writeln!(formatter, "repeated  {repeated} listed more than once, exactly alike, and counted once")?;
+            lines.push(("repeated", format!("{repeated} listed more than once, exactly alike, and counted once")));
         }
         for Drift { endpoint, field, count, example } in drift {
             let (field, times, example) = (escape(field), count_of(*count, "time", "times"), escape(example));
-            writeln!(formatter, "unknown   {field} of {endpoint}, {times}, such as {example}")?;
+            lines.push(("unknown", format!("{field} of {endpoint}, {times}, such as {example}")));
         }
-        Ok(())
+        lines
     }
 }

@@ -15,8 +15,7 @@ use serde::Serialize;
 
 use super::blocking;
 use super::forget::newest_that_counts;
-use super::observer::Control;
-use super::observer::Stage;
+use super::observer::{Control, Stage};
 use super::store::RemoteStore;
 use crate::archive::{
     Archive, Inspected, SEAL, Seal, contradictions, difference, folders, open_merged, services, verify_rows,
@@ -105,26 +104,23 @@ pub fn verify(archive: &Path, data: &Path, control: &Control) -> Result<Verified
 
 /// The same, where there may be no archive.
 pub(super) fn inspect(archive: &Path, data: &Path, control: &Control) -> Result<Verified> {
-    let mut attempt = 1;
+    // Others may keep changing the folders.
+    let mut attempts = 5;
     loop {
-        let names = folders_of(archive)?;
-        let archives: Vec<Inspected> =
-            names.iter().map(|name| Inspected::open(&archive.join(name))).collect::<Result<_>>()?;
+        attempts -= 1;
+        let names = folders_of(archive)?.into_iter();
+        let archives = names.map(|name| Inspected::open(&archive.join(name))).collect::<Result<Vec<_>>>()?;
         let (versions, damaged) = versions(&data.join("datasets"))?;
         let verified = verify_listed(&archives, &versions, damaged, control);
         let is_well = verified.as_ref().is_ok_and(|verified| verified.faults.is_empty());
         // What was pruned meanwhile is not missing.
         let sealed = archives.iter().flat_map(|archive| &archive.seals).map(|(path, _)| path);
         let mut listed = sealed.chain(versions.iter().map(|version| &version.path));
-        if is_well || attempt == LISTINGS || !listed.any(|path| file::is_gone(path)) {
+        if is_well || attempts == 0 || !listed.any(|path| file::is_gone(path)) {
             return verified;
         }
-        attempt += 1;
     }
 }
-
-/// How often a folder is listed that others keep changing.
-const LISTINGS: usize = 5;
 
 /// Verifies the files of archives and versions.
 fn verify_listed(
@@ -134,17 +130,19 @@ fn verify_listed(
     control: &Control,
 ) -> Result<Verified> {
     let of_versions = versions.iter().flat_map(|version| version.files.iter().map(|file| (&version.path, file)));
-    let sealed = || archives.iter().flat_map(|archive| &archive.seals);
-    let of_archives = sealed().flat_map(|(path, seal)| seal.files.iter().map(move |file| (path, file)));
+    let sealed = archives.iter().flat_map(|archive| &archive.seals);
+    let of_archives = sealed.flat_map(|(path, seal)| seal.files.iter().map(move |file| (path, file)));
     // Those of versions are the largest.
     let files: Vec<(&PathBuf, &FileRecord)> = of_versions.chain(of_archives).collect();
     let stage = Stage::of_files(control, "verify", files.len());
-    let compare = |(folder, file): &(&PathBuf, &FileRecord)| {
-        let difference = difference(&folder.join(&file.name), file, &control.stop);
-        stage.count(0, file.bytes);
-        difference
-    };
-    let compared: Vec<Result<Option<String>>> = files.par_iter().map(compare).collect();
+    let compared: Vec<Result<Option<String>>> = files
+        .par_iter()
+        .map(|(folder, file)| {
+            let difference = difference(&folder.join(&file.name), file, &control.stop);
+            stage.count(0, file.bytes);
+            difference
+        })
+        .collect();
     let mut verified = Verified { files: files.len(), ..Verified::default() };
     let damaged_seals = archives.iter().flat_map(|archive| &archive.damaged).cloned();
     for (folder, fault) in damaged_seals.chain(damaged_versions) {
@@ -161,7 +159,8 @@ fn verify_listed(
     }
     let are_sound = verified.faults.is_empty();
     let mut forgotten: BTreeSet<String> = BTreeSet::new();
-    let (mut known, mut lost) = (BTreeSet::new(), BTreeSet::new());
+    // There, or known to be lost.
+    let mut known: BTreeSet<String> = BTreeSet::new();
     for inspected in archives {
         let path = inspected.path.display();
         let lineage = contradictions(inspected.seals.iter().map(|(_, seal)| seal));
@@ -179,11 +178,8 @@ fn verify_listed(
                 verified.faults.extend(others);
             }
         }
-        for run in inspected.seals.iter().flat_map(|(_, seal)| seal.runs()) {
-            known.insert(run.run.clone());
-            lost.extend(run.lost.iter().map(String::as_str));
-        }
         for (path, seal) in &inspected.seals {
+            known.extend(seal.runs().flat_map(|run| run.lost.iter().chain([&run.run])).cloned());
             let runs = seal.runs().map(|run| run.run.clone());
             match verified.damaged.get_mut(path) {
                 Some(damage) => damage.runs = runs.collect(),
@@ -197,8 +193,7 @@ fn verify_listed(
         for run in version.runs.iter().filter(|run| forgotten.contains(*run)) {
             verified.notes.push(format!("`{path}` was built from run `{run}`, which was forgotten since"));
         }
-        let is_missing = |run: &&String| !known.contains(*run) && !lost.contains(run.as_str());
-        let gone = version.runs.iter().filter(is_missing).count();
+        let gone = version.runs.iter().filter(|run| !known.contains(*run)).count();
         if gone > 0 {
             let gone = count_of(gone as u64, "run", "runs");
             verified.faults.push(format!("`{path}` was built from {gone} that the archive lacks"));
@@ -248,18 +243,16 @@ pub async fn repair(archive: &Path, data: &Path, stores: &[RemoteStore], control
             }
             Ok::<_, Error>(())
         };
-        match fetched.await {
-            Err(error) if error.kind() == ErrorKind::Interrupted => return Err(error),
-            // What was moved aside is said all the same.
-            Err(error) => {
-                let hint = "; `bellwether verify --store --repair`, on a machine that has it, sends it again";
-                failures.push(format!(
-                    "{}{}",
-                    with_source(&error),
-                    if FileError::is_damage(&error) { hint } else { "" }
-                ));
+        if let Err(error) = fetched.await {
+            if error.kind() == ErrorKind::Interrupted {
+                return Err(error);
             }
-            Ok(()) => {}
+            // What was moved aside is said all the same.
+            let mut failure = with_source(&error);
+            if FileError::is_damage(&error) {
+                failure += "; `bellwether verify --store --repair`, on a machine that has it, sends it again";
+            }
+            failures.push(failure);
         }
     }
     if !before.damaged.is_empty() {

@@ -20,13 +20,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub(super) use self::operation::decode_pages;
-use self::operation::{MissingOperation, WaveOutcome};
+use self::operation::{MissingOperation, Offered};
 use super::as_of::newest;
-use super::names::{list, some_of};
-use super::observer::Event;
-use super::observer::Timing;
+use super::missing::{list, some_of};
+use super::observer::{Event, Timing};
 use super::start::Options;
-use super::wrong_address;
 use crate::archive::{Scope, Unfinished, View, open_merged};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fetch::{Client, Refusal};
@@ -36,12 +34,9 @@ use crate::process::cancel::CancellationToken;
 use crate::tables::SeriesKey;
 use crate::text::human::count_of;
 
-/// The result of gathering.
+/// What is told of a gathering, besides its answers.
+#[derive(Default)]
 pub(super) struct Gathered {
-    /// The series of the dataset.
-    pub(super) scope: Scope,
-    /// Where the signals came from.
-    pub(super) signals: SignalSource,
     /// The requests for what the definition names: each must have data.
     pub(super) demanded: Vec<Request>,
     /// The requests that the service refused.
@@ -73,50 +68,29 @@ pub(super) struct Gathering<'a> {
     options: &'a Options,
     unfinished: Arc<Unfinished>,
     gone: Vec<MissingOperation>,
-    demanded: Vec<Request>,
-    refusals: BTreeMap<String, Refusal>,
     /// Why requests failed.
     failed: Vec<Error>,
-    lacking: Vec<String>,
-    notes: Vec<String>,
-    timings: Vec<Timing>,
+    gathered: Gathered,
     /// The most tickers that are asked for, of those that the service names.
-    most_tickers: usize,
+    pub(super) most_tickers: usize,
 }
 
 impl<'a> Gathering<'a> {
     pub(super) fn new(plan: &'a Plan, client: &'a Client, options: &'a Options, unfinished: Arc<Unfinished>) -> Self {
-        let notes = match unfinished.len() {
-            0 => Vec::new(),
-            answers => {
-                options.control.observe(Event::Resumed { answers });
-                let answers = count_of(answers as u64, "answer", "answers");
-                vec![format!("resumed an interrupted run with {answers}")]
-            }
-        };
-        Self {
-            plan,
-            client,
-            options,
-            unfinished,
-            gone: Vec::new(),
-            demanded: Vec::new(),
-            refusals: BTreeMap::new(),
-            failed: Vec::new(),
-            lacking: Vec::new(),
-            notes,
-            timings: Vec::new(),
-            most_tickers: usize::MAX,
+        let mut notes = Vec::new();
+        let answers = unfinished.len();
+        if answers > 0 {
+            options.control.observe(Event::Resumed { answers });
+            let answers = count_of(answers as u64, "answer", "answers");
+            notes.push(format!("resumed an interrupted run with {answers}"));
         }
+        let gathered = Gathered { notes, ..Gathered::default() };
+        let (gone, failed) = (Vec::new(), Vec::new());
+        Self { plan, client, options, unfinished, gone, failed, gathered, most_tickers: usize::MAX }
     }
 
-    /// The same for a few tickers of those that the service names.
-    pub(super) fn asking_for(self, most_tickers: usize) -> Self {
-        Self { most_tickers, ..self }
-    }
-
-    /// Makes all requests of the plan.
-    pub(super) async fn gather(mut self) -> Result<Gathered> {
+    /// Makes all requests of the plan. Returns the series of the dataset, and where the signals came from, too.
+    pub(super) async fn gather(mut self) -> Result<(Scope, SignalSource, Gathered)> {
         let (scope, mut signals) = self.signals().await?;
         signals.tickers.extend(self.further().await?);
         if !self.plan.of_each_ticker.is_empty() {
@@ -125,11 +99,7 @@ impl<'a> Gathering<'a> {
                 self.news(endpoint, &tickers).await?;
             }
         }
-        if !self.failed.is_empty() {
-            return Err(all_of(self.failed));
-        }
-        let Self { demanded, refusals, lacking, notes, timings, .. } = self;
-        Ok(Gathered { scope, signals, demanded, refusals, lacking, notes, timings })
+        if self.failed.is_empty() { Ok((scope, signals, self.gathered)) } else { Err(all_of(self.failed)) }
     }
 
     /// Fetches signals by the first way that the service still offers.
@@ -139,91 +109,88 @@ impl<'a> Gathering<'a> {
         let mut lacking: Vec<MissingOperation> = Vec::new();
         let mut unlisted = None;
         for operation in &plan.alternatives {
+            let endpoint = operation.endpoint;
             let LastListed { tickers: mut known, series, unlisted: sectors } =
                 LastListed::of_operations(&passed, &self.options.archive)?;
-            if !sectors.is_empty() && matches!(operation.list, RequestList::EachTicker(TickerSource::Listed(_), _)) {
+            let list = match &operation.list {
+                RequestList::Listed(_) => None,
+                RequestList::EachTicker(list, _) => Some(list),
+            };
+            if !sectors.is_empty() && matches!(list, Some(TickerSource::Listed(_))) {
                 // Tickers named by the definition take precedence over those in the archive.
                 known.clear();
             }
             known.retain(|ticker| !plan.excluded.contains(ticker));
-            let tickers = match &operation.list {
-                RequestList::Listed(_) => Vec::new(),
-                RequestList::EachTicker(..) if !known.is_empty() => {
-                    self.lack(&sectors, &lacking, operation.endpoint)?;
+            let tickers = match list {
+                None => Vec::new(),
+                Some(_) if !known.is_empty() => {
+                    self.lack(&sectors, &lacking, endpoint)?;
                     known.iter().take(self.most_tickers).cloned().collect()
                 }
-                RequestList::EachTicker(list, _) => match self.list(list).await? {
+                Some(list) => match self.list(list).await? {
                     Ok(tickers) => tickers,
                     Err(naming) => {
-                        (lacking, unlisted) = (with(lacking, naming), Some(operation.endpoint));
+                        add(&mut lacking, naming);
+                        unlisted = Some(format!("no list of tickers for {endpoint}"));
                         continue;
                     }
                 },
             };
             let is_of_batch = passed.iter().any(|passed| passed.is_batch());
             let requests = match operation.requests_of(series.iter().take(self.most_tickers), &plan.dataset.filter) {
-                of_batch if is_of_batch && operation.endpoint.is_of_one_ticker() && !of_batch.is_empty() => of_batch,
+                of_batch if is_of_batch && endpoint.is_of_one_ticker() && !of_batch.is_empty() => of_batch,
                 _ => operation.requests(&tickers),
             };
-            match self.run_stage(stage_of(operation.endpoint), requests.clone()).await? {
-                WaveOutcome::NotOffered(gone) if !gone.refusal.is_absence() => {
-                    return Err(self.no_operation(&[gone], None));
-                }
-                WaveOutcome::NotOffered(gone) => {
-                    lacking = with(lacking, gone);
+            let mut offered = match self.run_stage(stage_of(endpoint), &requests).await? {
+                Ok(offered) => offered,
+                Err(gone) if !gone.refusal.is_absence() => return Err(self.no_operation(&[gone], None)),
+                Err(gone) => {
+                    add(&mut lacking, gone);
                     passed.push(operation);
+                    continue;
                 }
-                WaveOutcome::Offered { .. } if is_of_batch && self.has_other_series(&requests, &series) => {
-                    let batch = operation.endpoint;
-                    self.note(format!("{batch} has other periods and regimes than the archive, and is not used"));
-                    passed.push(operation);
-                }
-                WaveOutcome::Offered { mut named, unknown } => {
-                    named.retain(|ticker| !plan.excluded.contains(ticker));
-                    let is_named_by_service = known.is_empty()
-                        && matches!(
-                            operation.list,
-                            RequestList::EachTicker(TickerSource::Available | TickerSource::NamedBy(_), _)
-                        );
-                    self.demand(is_named_by_service, &requests, unknown);
-                    let instead_of = lacking.iter().map(|gone| gone.endpoint.as_str()).collect();
-                    let taken = SignalSource { operation: operation.endpoint, instead_of, tickers: named };
-                    if !passed.is_empty() {
-                        self.note_substitute(&taken, &known)?;
-                    }
-                    let words = requests.iter().map(Request::to_string).collect();
-                    return Ok((Scope::of(plan, operation.endpoint, words), taken));
-                }
+            };
+            if is_of_batch && self.has_other_series(&requests, &series) {
+                self.note(format!("{endpoint} has other periods and regimes than the archive, and is not used"));
+                passed.push(operation);
+                continue;
             }
+            offered.named.retain(|ticker| !plan.excluded.contains(ticker));
+            let is_named_by_service =
+                known.is_empty() && matches!(list, Some(TickerSource::Available | TickerSource::NamedBy(_)));
+            self.demand(is_named_by_service, &requests, &offered.unknown);
+            let instead_of = lacking.iter().map(|gone| gone.request.endpoint.as_str()).collect();
+            let taken = SignalSource { operation: endpoint, instead_of, tickers: offered.named };
+            if !passed.is_empty() {
+                self.note_substitute(&taken, &known)?;
+            }
+            return Ok((Scope::of(plan, endpoint, requests.iter().map(Request::to_string).collect()), taken));
         }
-        Err(self.no_operation(&lacking, unlisted.map(|endpoint| format!("no list of tickers for {endpoint}"))))
+        Err(self.no_operation(&lacking, unlisted))
     }
 
     /// Whether the answers to some requests have the tickers of known series, but hardly a series itself.
     fn has_other_series(&self, requests: &[Request], known: &BTreeSet<SeriesKey>) -> bool {
-        let answered = requests.iter().filter_map(|request| self.unfinished.answer_to(&request.to_string()));
-        let answered: BTreeSet<SeriesKey> =
-            answered.flat_map(|it| it.listed_series().cloned().collect::<Vec<_>>()).collect();
-        let tickers = |series: &BTreeSet<SeriesKey>| -> BTreeSet<Ticker> {
-            series.iter().map(|key| key.ticker.clone()).collect()
-        };
-        tickers(&answered) == tickers(known) && 2 * known.intersection(&answered).count() < known.len()
+        let answers = requests.iter().filter_map(|request| self.unfinished.answer_to(&request.to_string()));
+        let mut answered = BTreeSet::new();
+        answers.for_each(|answer| answered.extend(answer.listed_series().cloned()));
+        tickers_of(&answered) == tickers_of(known) && 2 * known.intersection(&answered).count() < known.len()
     }
 
     /// Fetches the tickers that are named beside sectors. Returns those that the answers name.
     async fn further(&mut self) -> Result<BTreeSet<Ticker>> {
-        let requests = self.plan.further.clone();
+        let requests = &self.plan.further;
         let Some(first) = requests.first() else { return Ok(BTreeSet::new()) };
-        Ok(match self.run_stage(stage_of(first.endpoint), requests.clone()).await? {
-            WaveOutcome::NotOffered(gone) => {
-                self.lacking.push(gone.in_words());
-                BTreeSet::new()
+        match self.run_stage(stage_of(first.endpoint), requests).await? {
+            Ok(offered) => {
+                self.demand(false, requests, &[]);
+                Ok(offered.named)
             }
-            WaveOutcome::Offered { named, .. } => {
-                self.demand(false, &requests, Vec::new());
-                named
+            Err(gone) => {
+                self.gathered.lacking.push(gone.in_words());
+                Ok(BTreeSet::new())
             }
-        })
+        }
     }
 
     /// Reports sectors without tickers in the archive, which the fallback operation would need.
@@ -235,8 +202,10 @@ impl<'a> Gathering<'a> {
         if self.plan.checks.missing == OnFinding::Fail {
             return Err(self.no_operation(gone, Some(format!("no tickers of {sectors} for {instead}"))));
         }
-        let gone = gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(", ");
-        self.lacking.push(format!("the service no longer offers {gone}, and the archive has no tickers of {sectors}"));
+        let gone = names_of(gone);
+        self.gathered
+            .lacking
+            .push(format!("the service no longer offers {gone}, and the archive has no tickers of {sectors}"));
         Ok(())
     }
 
@@ -247,14 +216,12 @@ impl<'a> Gathering<'a> {
         let lacking = instead_of.join(", ");
         // If each ticker has its own request, those without an answer are reported as missing data.
         if !known.is_empty() && !operation.is_of_one_ticker() && tickers != known {
-            let of = |tickers: Vec<&Ticker>| list(tickers.iter());
-            let (missing, new) = (of(known.difference(tickers).collect()), of(tickers.difference(known).collect()));
-            let shift = [("missing", missing), ("new", new)].into_iter().filter(|(_, names)| !names.is_empty());
-            let shift: Vec<String> = shift.map(|(what, names)| format!("{what} {names}")).collect();
-            let what = format!(
-                "the service no longer offers {lacking}, and {operation} lists different tickers: {}",
-                shift.join("; ")
-            );
+            let shifts = [("missing", known - tickers), ("new", tickers - known)].into_iter();
+            let shifts = shifts.filter(|(_, names)| !names.is_empty());
+            let shifts: Vec<String> = shifts.map(|(what, names)| format!("{what} {}", list(names.iter()))).collect();
+            let shifts = shifts.join("; ");
+            let what =
+                format!("the service no longer offers {lacking}, and {operation} lists different tickers: {shifts}");
             return Err(Error::new(ErrorKind::Checks, what)
                 .with_hint("if this is expected, choose the operation with `history` in `[signals]`"));
         }
@@ -267,24 +234,22 @@ impl<'a> Gathering<'a> {
     /// The tickers of a list: those that the service lists or, if it no longer offers the operation that lists them,
     /// those of its last answer. If there is none, that operation.
     async fn list(&mut self, list: &TickerSource) -> Result<Result<Vec<Ticker>, MissingOperation>> {
-        let requests = match list {
-            TickerSource::Listed(tickers) => return Ok(Ok(tickers.clone())),
-            TickerSource::Signals => unreachable!("signals are fetched before their tickers are known"),
-            TickerSource::Available => vec![Request::bare(Endpoint::TickersAvailable)],
-            TickerSource::NamedBy(requests) => requests.clone(),
-        };
-        let gone = match self.run_stage("tickers", requests.clone()).await? {
-            WaveOutcome::Offered { named, .. } => {
-                self.demanded.extend(requests);
-                return Ok(Ok(named.into_iter().take(self.most_tickers).collect()));
+        if let TickerSource::Listed(tickers) = list {
+            return Ok(Ok(tickers.clone()));
+        }
+        let requests = list.listing();
+        let gone = match self.run_stage("tickers", &requests).await? {
+            Ok(offered) => {
+                self.gathered.demanded.extend(requests);
+                return Ok(Ok(offered.named.into_iter().take(self.most_tickers).collect()));
             }
-            WaveOutcome::NotOffered(gone) => gone,
+            Err(gone) => gone,
         };
         let known = LastListed::of(&requests, &self.options.archive)?.tickers;
         if known.is_empty() {
             return Ok(Err(gone));
         }
-        let naming = gone.endpoint;
+        let naming = gone.request.endpoint;
         let tickers = some_of("ticker", known.iter());
         self.note(format!("the service no longer offers {naming}: used {tickers}, as listed in the archive"));
         Ok(Ok(known.into_iter().take(self.most_tickers).collect()))
@@ -304,77 +269,69 @@ impl<'a> Gathering<'a> {
     async fn news(&mut self, endpoint: Endpoint, tickers: &[Ticker]) -> Result<()> {
         let requests: Vec<Request> =
             tickers.iter().map(|ticker| Request::of_ticker(endpoint, ticker.clone())).collect();
-        match self.run_stage(stage_of(endpoint), requests.clone()).await? {
-            WaveOutcome::NotOffered(gone) => {
-                let setting = endpoint.base().setting();
-                let is_doubtful = gone.refusal.is_absence() && !self.is_known(endpoint.base());
-                let doubt = if is_doubtful { format!(" (is `{setting}` correct?)") } else { String::new() };
-                self.lacking.push(format!("{}{doubt}", gone.in_words()));
-                Ok(())
-            }
-            WaveOutcome::Offered { unknown, .. } => {
+        match self.run_stage(stage_of(endpoint), &requests).await? {
+            Ok(Offered { unknown, .. }) => {
                 let is_named_by_service = !matches!(self.plan.news_tickers, TickerSource::Listed(_));
-                self.demand(is_named_by_service, &requests, unknown);
-                Ok(())
+                self.demand(is_named_by_service, &requests, &unknown);
+            }
+            Err(gone) => {
+                let mut lacking = gone.in_words();
+                if gone.refusal.is_absence() && !self.is_known(endpoint.base()) {
+                    lacking += &format!(" (is `{}` correct?)", endpoint.base().setting());
+                }
+                self.gathered.lacking.push(lacking);
             }
         }
+        Ok(())
     }
 
     /// Records what the definition names. Tickers that the service listed and then does not know become a note.
-    fn demand(&mut self, is_named_by_service: bool, requests: &[Request], unknown: Vec<Request>) {
+    fn demand(&mut self, is_named_by_service: bool, requests: &[Request], unknown: &[Request]) {
         if !is_named_by_service {
-            self.demanded.extend_from_slice(requests);
+            self.gathered.demanded.extend_from_slice(requests);
             return;
         }
-        let tickers: BTreeSet<Ticker> = unknown.iter().filter_map(|request| request.ticker.clone()).collect();
+        let tickers: BTreeSet<&Ticker> = unknown.iter().filter_map(|request| request.ticker.as_ref()).collect();
         if let Some(first) = unknown.first().filter(|_| !tickers.is_empty()) {
-            let tickers = some_of("ticker", tickers.iter());
-            let why = unknown.iter().filter_map(|request| self.refusals.get(&request.to_string()));
-            let why = why.filter(|refusal| !refusal.is_absence()).map(Refusal::to_string);
-            let why: Vec<String> = why.collect::<BTreeSet<_>>().into_iter().take(3).collect();
+            let why = unknown.iter().filter_map(|request| self.gathered.refusals.get(&request.to_string()));
+            let why: BTreeSet<String> = why.filter(|refusal| !refusal.is_absence()).map(Refusal::to_string).collect();
+            let why: Vec<String> = why.into_iter().take(3).collect();
             let why = if why.is_empty() { String::new() } else { format!(": {}", why.join("; ")) };
-            self.note(format!("no data in {} for {tickers}{why}", first.endpoint));
+            self.note(format!("no data in {} for {}{why}", first.endpoint, some_of("ticker", tickers.iter())));
         }
     }
 
     fn note(&mut self, note: String) {
         self.options.control.observe(Event::Note { message: &note });
-        self.notes.push(note);
+        self.gathered.notes.push(note);
     }
 
     /// The error for a service that offers none of these operations, and for an archive without the tickers that a
     /// fallback needs. If nothing else answered at the address either, the address is probably wrong.
     fn no_operation(&self, gone: &[MissingOperation], unknown: Option<String>) -> Error {
-        let name = self.plan.name.clone();
-        let mut lacking = gone.iter().map(|gone| gone.endpoint.as_str()).collect::<Vec<_>>().join(", ");
+        let mut lacking = names_of(gone);
         if let Some(unknown) = unknown {
             lacking += &format!(", and the archive has {unknown}");
         }
-        match gone.first() {
-            Some(MissingOperation { request, refusal, .. }) if !refusal.is_absence() => {
-                self.client.refused(request, refusal)
+        if let Some(MissingOperation { request, refusal }) = gone.first() {
+            let is_of_one_ticker = request.endpoint.is_of_one_ticker();
+            if !refusal.is_absence() {
+                return self.client.refused(request, refusal);
             }
-            Some(MissingOperation { endpoint, .. })
-                if endpoint.is_of_one_ticker() && matches!(self.plan.source, Source::Demo { .. }) =>
-            {
-                Error::new(ErrorKind::Service, "the demo has none of the tickers")
-                    .with_hint("it has five hundred American companies, such as `XOM`")
+            if is_of_one_ticker && matches!(self.plan.source, Source::Demo { .. }) {
+                return Error::new(ErrorKind::Service, "the demo has none of the tickers")
+                    .with_hint("it has five hundred American companies, such as `XOM`");
             }
-            Some(&MissingOperation { endpoint, refusal: Refusal { status, .. }, .. })
-                if !self.is_known(endpoint.base()) =>
-            {
-                let (address, setting) = (self.client.address(endpoint), endpoint.base().setting());
-                if endpoint.is_of_one_ticker() {
+            if !self.is_known(request.endpoint.base()) {
+                if is_of_one_ticker {
                     lacking += ", or knows none of the tickers";
                 }
-                wrong_address(&address, status, setting, &lacking)
-            }
-            _ => {
-                let what = format!("the service no longer offers operations that `{name}` needs: {lacking}");
-                Error::new(ErrorKind::Service, what)
-                    .with_hint("ask the vendor what replaced it, or change `history` or `[sentiment]`")
+                return wrong_address(self.client, request.endpoint, refusal.status, &lacking);
             }
         }
+        let what = format!("the service no longer offers operations that `{}` needs: {lacking}", self.plan.name);
+        Error::new(ErrorKind::Service, what)
+            .with_hint("ask the vendor what replaced it, or change `history` or `[sentiment]`")
     }
 
     /// Whether a base address has answered any request.
@@ -396,12 +353,26 @@ fn all_of(mut failed: Vec<Error>) -> Error {
     hint.into_iter().fold(error, Error::with_hint)
 }
 
+/// A base address without the service, by what it answered to one of its operations.
+pub(super) fn wrong_address(client: &Client, endpoint: Endpoint, status: u16, lacking: &str) -> Error {
+    let (address, setting) = (client.address(endpoint), endpoint.base().setting());
+    Error::new(ErrorKind::Service, format!("`GET {address}` answered {status}: is `{setting}` correct?"))
+        .with_hint(format!("check the address; if it is correct, the service no longer offers {lacking}"))
+}
+
 /// Adds an operation that is no longer offered to a list, without duplicates.
-fn with(mut lacking: Vec<MissingOperation>, gone: MissingOperation) -> Vec<MissingOperation> {
-    if lacking.iter().all(|known| known.endpoint != gone.endpoint) {
+fn add(lacking: &mut Vec<MissingOperation>, gone: MissingOperation) {
+    if lacking.iter().all(|known| known.request.endpoint != gone.request.endpoint) {
         lacking.push(gone);
     }
-    lacking
+}
+
+fn names_of(gone: &[MissingOperation]) -> String {
+    gone.iter().map(|gone| gone.request.endpoint.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn tickers_of(series: &BTreeSet<SeriesKey>) -> BTreeSet<Ticker> {
+    series.iter().map(|key| key.ticker.clone()).collect()
 }
 
 fn stage_of(endpoint: Endpoint) -> &'static str {
@@ -443,14 +414,12 @@ impl LastListed {
         let archive = open_merged(archive, &CancellationToken::new())?;
         let as_of = newest(&archive).unwrap_or_default();
         let listing = View::of(archive, as_of).listing(&requests.iter().map(Request::to_string).collect())?;
-        let (listed, others): (Vec<_>, Vec<_>) =
-            requests.iter().partition(|request| listing.contains_key(&request.to_string()));
-        let sectors = |requests: Vec<&Request>| -> BTreeSet<Sector> {
-            requests.into_iter().filter_map(|request| request.sector.clone()).collect()
-        };
-        let unlisted = &sectors(others) - &sectors(listed);
+        let (mut listed, mut others) = (BTreeSet::new(), BTreeSet::new());
+        for request in requests {
+            let sectors = if listing.contains_key(&request.to_string()) { &mut listed } else { &mut others };
+            sectors.extend(request.sector.clone());
+        }
         let series: BTreeSet<SeriesKey> = listing.into_values().flatten().collect();
-        let tickers = series.iter().map(|key| key.ticker.clone()).collect();
-        Ok(Self { tickers, series, unlisted: unlisted.into_iter().collect() })
+        Ok(Self { tickers: tickers_of(&series), series, unlisted: others.difference(&listed).cloned().collect() })
     }
 }

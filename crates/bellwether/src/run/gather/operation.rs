@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use reqwest::header::{HeaderName, HeaderValue};
 
 use super::Gathering;
-use crate::archive::{AnswerRecord, Draft, Unfinished};
+use crate::archive::{AnswerRecord, Unfinished};
 use crate::decode::{Answer, DecodeFault, Decoded, Rules};
 use crate::disk::digest;
 use crate::error::{Error, Result};
@@ -17,35 +17,25 @@ use crate::fetch::{Answered, Body, BodySummary, Client, ReadFault, Refusal};
 use crate::interface::{Endpoint, Ticker};
 use crate::plan::Request;
 use crate::process::trace::work;
-use crate::run::missing::RequestSubject;
+use crate::run::missing::subject_of;
 use crate::run::observer::{EVENT_EVERY, Stage};
 use crate::run::start::Options;
-use crate::tables::{Conventions, RequestRecord, Validator};
+use crate::tables::{RequestRecord, Validator};
 
 /// How many sectors or tickers must be unknown to an operation, and none known, before it counts as no longer offered.
 const UNKNOWN_SUBJECTS: usize = 5;
 
-/// How many requests of an operation may fail before no more are made.
-const FAILED_REQUESTS: usize = 5;
-
-/// The outcome of some requests of one operation.
-pub(super) enum WaveOutcome {
-    /// The operation is no longer offered.
-    NotOffered(MissingOperation),
-    /// The operation is offered.
-    Offered {
-        /// The tickers that the answers name.
-        named: BTreeSet<Ticker>,
-        /// The requests that it refuses.
-        unknown: Vec<Request>,
-    },
+/// What an operation that is offered answered to some requests.
+pub(super) struct Offered {
+    /// The tickers that the answers name.
+    pub(super) named: BTreeSet<Ticker>,
+    /// The requests that it refuses.
+    pub(super) unknown: Vec<Request>,
 }
 
-/// An operation that the service does not offer.
+/// An operation that the service does not offer: a request that it refused, and how.
 #[derive(Clone)]
 pub(super) struct MissingOperation {
-    pub(super) endpoint: Endpoint,
-    /// A request that it refused, and how.
     pub(super) request: Request,
     pub(super) refusal: Refusal,
 }
@@ -54,40 +44,46 @@ impl MissingOperation {
     /// In a few words.
     pub(super) fn in_words(&self) -> String {
         match self.refusal.is_absence() {
-            true => format!("the service no longer offers {}", self.endpoint),
+            true => format!("the service no longer offers {}", self.request.endpoint),
             false => format!("the service refuses `{}`: {}", self.request, self.refusal),
         }
     }
 }
 
 impl Gathering<'_> {
-    /// Makes the requests of one operation, as a stage of the run.
-    pub(super) async fn run_stage(&mut self, name: &'static str, requests: Vec<Request>) -> Result<WaveOutcome> {
+    /// Makes the requests of one operation, as a stage of the run, unless it is no longer offered.
+    pub(super) async fn run_stage(
+        &mut self,
+        name: &'static str,
+        requests: &[Request],
+    ) -> Result<Result<Offered, MissingOperation>> {
         let stage = Stage::of_requests(&self.options.control, name, requests.len(), self.client.gauge());
-        let wave = self.wave(&stage, &requests).await?;
-        if matches!(wave, WaveOutcome::Offered { .. }) {
-            self.timings.push(stage.finish());
+        let offered = self.wave(&stage, requests).await?;
+        if offered.is_ok() {
+            self.gathered.timings.push(stage.finish());
         }
-        Ok(wave)
+        Ok(offered)
     }
 
     /// Makes the requests of one operation, a few at a time.
-    async fn wave(&mut self, stage: &Stage<'_>, requests: &[Request]) -> Result<WaveOutcome> {
-        let is_asked = |gone: &&MissingOperation| requests.first().is_some_and(|first| first.endpoint == gone.endpoint);
-        if let Some(gone) = self.gone.iter().find(is_asked) {
-            return Ok(WaveOutcome::NotOffered(gone.clone()));
+    async fn wave(&mut self, stage: &Stage<'_>, requests: &[Request]) -> Result<Result<Offered, MissingOperation>> {
+        let endpoint = requests.first().map(|first| first.endpoint);
+        if let Some(gone) = self.gone.iter().find(|gone| Some(gone.request.endpoint) == endpoint) {
+            return Ok(Err(gone.clone()));
         }
-        let subjects: BTreeSet<RequestSubject<'_>> = requests.iter().map(RequestSubject::of).collect();
+        let subjects: BTreeSet<_> = requests.iter().map(subject_of).collect();
         let are_few = subjects.len() <= UNKNOWN_SUBJECTS;
         let rules = Arc::new(Rules::from_plan(self.plan));
-        let reading = reading(&rules, self.unfinished.conventions());
+        // How answers are read: a validator counts where they still are.
+        let (version, conventions) = (env!("CARGO_PKG_VERSION"), self.unfinished.conventions());
+        let reading = digest::of(format!("{version} {rules:?} {conventions:?}").as_bytes());
         let (client, unfinished) = (self.client, &self.unfinished);
         let ask =
-            async |request| (request, answer(client, unfinished, Request::clone(request), (&rules, &reading)).await);
+            async |request| (request, answer(client, unfinished, Request::clone(request), &rules, &reading).await);
         let mut answers = futures_util::stream::iter(requests).map(ask).buffer_unordered(self.plan.limits.connections);
         let (mut named, mut answered, mut unknown) = (BTreeSet::new(), 0_usize, Vec::new());
-        let (mut failed, mut refusals) = (Vec::new(), BTreeMap::new());
-        let mut unknown_subjects: BTreeSet<RequestSubject<'_>> = BTreeSet::new();
+        let mut unknown_subjects = BTreeSet::new();
+        let (mut failed, mut refusals, mut gone) = (Vec::new(), BTreeMap::new(), None);
         while let Some((request, answer)) = next(&mut answers, stage, self.options).await? {
             match answer? {
                 Answered::Taken(record) => {
@@ -97,35 +93,36 @@ impl Gathering<'_> {
                 }
                 Answered::Failed(error) => {
                     failed.push(error);
-                    if failed.len() == FAILED_REQUESTS {
+                    // So many will not be alone.
+                    if failed.len() == 5 {
                         break;
                     }
                 }
                 Answered::Refused(refusal) => {
-                    unknown_subjects.insert(RequestSubject::of(request));
+                    unknown_subjects.insert(subject_of(request));
                     unknown.push(request.clone());
-                    refusals.insert(request.to_string(), refusal.clone());
                     // One of few may be known in another period or regime, and answered later.
-                    let is_enough = if are_few {
-                        unknown.len() == requests.len()
-                    } else {
-                        unknown_subjects.len() >= UNKNOWN_SUBJECTS
+                    let is_enough = match are_few {
+                        true => unknown.len() == requests.len(),
+                        false => unknown_subjects.len() >= UNKNOWN_SUBJECTS,
                     };
                     if answered == 0 && is_enough {
-                        let gone = MissingOperation { endpoint: request.endpoint, request: request.clone(), refusal };
-                        drop(answers);
-                        self.gone.push(gone.clone());
-                        self.failed.append(&mut failed);
-                        return Ok(WaveOutcome::NotOffered(gone));
+                        gone = Some(MissingOperation { request: request.clone(), refusal });
+                        break;
                     }
+                    refusals.insert(request.to_string(), refusal);
                 }
             }
         }
         drop(answers);
         self.failed.append(&mut failed);
-        self.refusals.append(&mut refusals);
+        if let Some(gone) = gone {
+            self.gone.push(gone.clone());
+            return Ok(Err(gone));
+        }
+        self.gathered.refusals.append(&mut refusals);
         unknown.sort();
-        Ok(WaveOutcome::Offered { named, unknown })
+        Ok(Ok(Offered { named, unknown }))
     }
 }
 
@@ -150,7 +147,8 @@ async fn answer(
     client: &Client,
     run: &Arc<Unfinished>,
     request: Request,
-    (rules, reading): (&Arc<Rules>, &str),
+    rules: &Arc<Rules>,
+    reading: &str,
 ) -> Result<Answered<Arc<AnswerRecord>>> {
     if let Some(record) = run.answer_to(&request.to_string()) {
         return Ok(Answered::Taken(record));
@@ -158,7 +156,11 @@ async fn answer(
     let request = Arc::new(request);
     let reading = digest::of(format!("{reading} {}", client.url_without_key(&request)).as_bytes());
     let known = run.known_answer(&request.to_string(), &reading).cloned();
-    let condition = known.as_ref().and_then(|known| condition(known.validator()));
+    // The header that asks whether an answer is still the same.
+    let condition = known.as_ref().and_then(|known| {
+        let Validator { header, value, .. } = known.validator();
+        HeaderName::try_from(header).ok().zip(HeaderValue::try_from(value).ok())
+    });
     let read = {
         let (run, request, rules) = (Arc::clone(run), Arc::clone(&request), Arc::clone(rules));
         move |body: &mut Body| {
@@ -167,41 +169,24 @@ async fn answer(
                 let record = request_record(&request, summary, (0, 0), None);
                 return run.commit_as_before(known, record).map_err(ReadFault::Stop);
             }
-            let draft = decode(&run, &request, &rules, body)?;
+            // Decoded while it arrives.
+            let mut draft = run.draft();
+            let receiving = work!("receive and decode");
+            let answer = Answer { request: &request, rules: &rules };
+            decode_pages(&answer, body, |decoded| draft.add(request.endpoint, decoded))?;
+            drop(receiving);
             let _work = work!("complete answer");
             let summary = body.summary();
-            let validator = validator(&summary, &reading, &draft);
+            let validator = summary.condition.as_ref().and_then(|(header, value)| {
+                let (header, value) = (header.to_string(), value.to_str().ok()?.to_owned());
+                let (histories, unusual, lenient) = draft.findings();
+                Some(Validator { header, value, reading: reading.clone(), histories, unusual, lenient })
+            });
             let record = request_record(&request, summary, draft.counts(), validator);
             run.commit(draft, record).map_err(ReadFault::Stop)
         }
     };
     client.get(&request, condition.as_ref(), read).await
-}
-
-/// The digest of how answers are read: a validator counts where they still are.
-fn reading(rules: &Rules, conventions: &Conventions) -> String {
-    digest::of(format!("{} {rules:?} {conventions:?}", env!("CARGO_PKG_VERSION")).as_bytes())
-}
-
-/// The header that asks whether an answer is still the same.
-fn condition(validator: &Validator) -> Option<(HeaderName, HeaderValue)> {
-    let name = HeaderName::try_from(&validator.header).ok()?;
-    Some((name, HeaderValue::try_from(&validator.value).ok()?))
-}
-
-fn validator(seen: &BodySummary, reading: &str, draft: &Draft) -> Option<Validator> {
-    let (header, value) = seen.condition.as_ref()?;
-    let (header, value) = (header.to_string(), value.to_str().ok()?.to_owned());
-    let (histories, unusual, lenient) = draft.findings();
-    Some(Validator { header, value, reading: reading.to_owned(), histories, unusual, lenient })
-}
-
-/// Decodes a body into a draft while it arrives.
-fn decode(run: &Unfinished, request: &Request, rules: &Rules, body: &mut Body) -> Result<Draft, ReadFault> {
-    let _work = work!("receive and decode");
-    let mut draft = run.draft();
-    decode_pages(&Answer { request, rules }, body, |decoded| draft.add(request.endpoint, decoded))?;
-    Ok(draft)
 }
 
 /// Decodes all pages of a body, which have as many entries as the service says.
@@ -217,12 +202,11 @@ pub(in crate::run) fn decode_pages(
             entries += decoded.records;
             deliver(decoded.after(before))
         });
-        match decoded {
-            Ok(()) => {}
-            Err(DecodeFault::Read(error)) => return Err(ReadFault::Broken(error)),
-            Err(DecodeFault::Malformed { offset, reason }) => return Err(ReadFault::Malformed { offset, reason }),
-            Err(DecodeFault::Deliver(error)) => return Err(ReadFault::Stop(error)),
-        }
+        decoded.map_err(|fault| match fault {
+            DecodeFault::Read(error) => ReadFault::Broken(error),
+            DecodeFault::Malformed { offset, reason } => ReadFault::Malformed { offset, reason },
+            DecodeFault::Deliver(error) => ReadFault::Stop(error),
+        })?;
         if !body.next_page().map_err(ReadFault::Broken)? {
             break;
         }
