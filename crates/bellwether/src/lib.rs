@@ -58,7 +58,6 @@
 //! | [`archive`] | sealed runs: what the service said, and when |
 //! | `dataset` | features of the news, joined to signals without look-ahead |
 //! | [`export`] | Parquet, CSV and Arrow files, versions, publication |
-//! | `store` | the same folders in an object store |
 //! | `frames` | data as Polars frames, in chunks of tickers |
 //! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
 //! | [`report`] | the report as a page and as text |
@@ -153,7 +152,6 @@ pub mod serve;
 mod sessions;
 mod split_days;
 pub mod sql;
-mod store;
 #[doc(hidden)]
 pub mod tables;
 pub mod text;

@@ -17,7 +17,7 @@ use super::checks::{PreviousVersion, PreviousVersions, RowChecks};
 use super::observer::Control;
 use super::observer::{Stage, Timing};
 use super::scope::asked_news;
-use super::store::{RemoteStore, StoreAccess};
+use super::store::{Latest, RemoteStore, Sealed, Store, StoreAccess};
 use super::summary::{PublishedDataset, Summary};
 use crate::archive::{Scope, View, of_service};
 use crate::columns::Rows;
@@ -33,7 +33,6 @@ use crate::key;
 use crate::plan::{Claims, Codec, DatasetPlan, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
 use crate::spark::{Address, Cluster, RowDigest, SUCCESS, SparkError, TOKEN, Write};
 use crate::sql::{self, Dialect, ForgottenRuns, Question, statement};
-use crate::store::{self, Latest, Store};
 use crate::tables::{ArticleCounts, Table};
 use crate::text::human::group_digits;
 use crate::time::unique_name;
@@ -93,10 +92,10 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let files = vec![FileRecord::of(&staging.file(FACTS), FACTS, 0, &control.stop)?];
     // A store has the runs of its versions.
     target.push_archive().await?;
-    store.send(&store::Sealed { at: at.clone(), record: RECORD, files }, &staging.file(""), |_| ()).await?;
+    store.send(&Sealed { at: at.clone(), files }, &staging.file(""), |_| ()).await?;
     let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
+    let later = target.name_latest(&Latest::from(&described)).await?;
     let VersionRecord { files, rows, content, .. } = described;
-    let later = target.name_latest(&Latest::new(&plan.name, &version, (as_of, built_at), &content)).await?;
     let notes = notes.into_iter().chain(later).collect();
     let dataset = Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content };
     let published = PublishedDataset { facts, dataset, as_of, notes };
@@ -243,7 +242,7 @@ async fn fetch_rows(
 ) -> Result<(ExternalFiles, Tally, Timing)> {
     let listed = store.list(at).await?;
     let name = |key: &str| key.strip_prefix(at).map(|name| name.trim_start_matches('/').to_owned());
-    let mut names: Vec<String> = listed.iter().filter_map(|object| name(&object.key)).collect();
+    let mut names: Vec<String> = listed.keys().filter_map(name).collect();
     names.sort();
     if !names.iter().any(|name| name == SUCCESS) {
         return Err(store.damage(at, format!("Spark reported success, but `{SUCCESS}` is missing")));

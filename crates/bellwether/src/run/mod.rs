@@ -26,7 +26,7 @@ mod report;
 mod scope;
 mod sql;
 mod start;
-mod store;
+pub(crate) mod store;
 mod summary;
 mod verify;
 
