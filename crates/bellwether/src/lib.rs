@@ -64,7 +64,7 @@
 //! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
 //! | `spark` | a Spark cluster that runs such a statement: the crate `bellwether-spark` (a cargo feature) |
 //! | [`serve`] | the service's interface, answered from an archive or by the demo, whose market is the crate `bellwether-demo` |
-//! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
+//! | [`run`] | runs, builds, audits and upkeep; the same folders in an object store; observers and cancelling |
 //! | [`load`] | datasets as record batches and frames, for other programs |
 //!
 //! The other modules are leaves. They import none of the above, except that `tables` uses the types of the interface

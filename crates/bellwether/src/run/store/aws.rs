@@ -94,25 +94,27 @@ pub(super) fn apply_profile(mut builder: AmazonS3Builder, stop: &CancellationTok
     Ok(builder)
 }
 
+/// The ways in which a profile has keys, by the first of their settings.
+const WAYS: [&[(&str, Key, Form)]; 2] = [
+    &[
+        ("aws_access_key_id", Key::AccessKeyId, Form::Text),
+        ("aws_secret_access_key", Key::SecretAccessKey, Form::Text),
+        ("aws_session_token", Key::Token, Form::Text),
+    ],
+    &[
+        ("web_identity_token_file", Key::WebIdentityTokenFile, Form::Any),
+        ("role_arn", Key::RoleArn, Form::Text),
+        ("role_session_name", Key::RoleSessionName, Form::Text),
+    ],
+];
+
 /// The settings with the keys of a profile. A command that prints them is none of these.
 fn keys_of(name: &str, settings: &Settings) -> Result<&'static [(&'static str, Key, Form)], String> {
-    let has = |setting: &&str| settings.contains_key(*setting);
-    if has(&"aws_access_key_id") {
-        return Ok(&[
-            ("aws_access_key_id", Key::AccessKeyId, Form::Text),
-            ("aws_secret_access_key", Key::SecretAccessKey, Form::Text),
-            ("aws_session_token", Key::Token, Form::Text),
-        ]);
+    if let Some(way) = WAYS.into_iter().find(|way| settings.contains_key(way[0].0)) {
+        return Ok(way);
     }
-    if has(&"web_identity_token_file") {
-        return Ok(&[
-            ("web_identity_token_file", Key::WebIdentityTokenFile, Form::Any),
-            ("role_arn", Key::RoleArn, Form::Text),
-            ("role_session_name", Key::RoleSessionName, Form::Text),
-        ]);
-    }
-    let prints_them = has(&"credential_process") && !has(&"role_arn");
-    match ["sso_session", "sso_start_url", "role_arn"].iter().find(|way| has(way)) {
+    let prints_them = settings.contains_key("credential_process") && !settings.contains_key("role_arn");
+    match ["sso_session", "sso_start_url", "role_arn"].iter().find(|way| settings.contains_key(**way)) {
         Some(way) if !prints_them => Err(format!(
             "the profile `{name}` gets its keys by `{way}`: export them with `aws configure export-credentials --format \
              env`, or have the profile run that by `credential_process`"
@@ -249,8 +251,11 @@ struct PrintedCredentials {
     /// The program and its arguments. No shell reads them.
     words: Vec<String>,
     stop: CancellationToken,
-    known: tokio::sync::Mutex<Option<(Arc<AwsCredential>, Option<DateTime<Utc>>)>>,
+    known: tokio::sync::Mutex<Option<Expiring>>,
 }
+
+/// Credentials, and when they expire.
+type Expiring = (Arc<AwsCredential>, Option<DateTime<Utc>>);
 
 #[async_trait]
 impl CredentialProvider for PrintedCredentials {

@@ -60,27 +60,23 @@ impl From<Fault> for Failure {
         }
         let texts: Vec<String> = reasons(&fault).skip(1).map(ToString::to_string).collect();
         let after = |mark: &str| texts.iter().find_map(|text| Some(text.split_once(mark)?.1));
-        let status: Option<u16> = after("status code: ").and_then(|rest| rest.get(..3)?.parse().ok());
-        let code = after("<Code>").and_then(|rest| Some(rest.split_once("</Code>")?.0));
-        let code = code.filter(|code| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()));
-        let verdict = match status {
-            _ if matches!(fault, Fault::NotFound { .. }) => Verdict::Missing,
-            // A store also answers 400 if a body arrives too slowly.
-            Some(400) if code == Some("RequestTimeout") => Verdict::Temporary,
-            Some(408 | 409 | 412 | 429 | 500..) => Verdict::Temporary,
-            Some(_) => Verdict::Denied,
-            None => return Self::without_status(&fault, &texts),
-        };
-        let status = status.map_or_else(|| "it does not exist".to_owned(), |status| format!("status {status}"));
-        Self::new(verdict, code.map_or_else(|| status.clone(), |code| format!("{status}: {code}")))
-    }
-}
-
-impl Failure {
-    /// That of an error without an answer of the store.
-    fn without_status(fault: &Fault, texts: &[String]) -> Self {
-        let system = reasons(fault).find_map(|reason| reason.downcast_ref::<io::Error>()).map(io::Error::kind);
-        let (verdict, reason) = match (fault, system) {
+        let is_missing = matches!(fault, Fault::NotFound { .. });
+        if let Some(status) = after("status code: ").and_then(|rest| rest.get(..3)?.parse::<u16>().ok()) {
+            let code = after("<Code>").and_then(|rest| Some(rest.split_once("</Code>")?.0));
+            let code = code.filter(|code| code.len() <= 64 && code.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+            let verdict = match status {
+                _ if is_missing => Verdict::Missing,
+                // A store also answers 400 if a body arrives too slowly.
+                400 if code == Some("RequestTimeout") => Verdict::Temporary,
+                408 | 409 | 412 | 429 | 500.. => Verdict::Temporary,
+                _ => Verdict::Denied,
+            };
+            let code = code.map(|code| format!(": {code}")).unwrap_or_default();
+            return Self::new(verdict, format!("status {status}{code}"));
+        }
+        let system = reasons(&fault).find_map(|reason| reason.downcast_ref::<io::Error>()).map(io::Error::kind);
+        let (verdict, reason) = match (&fault, system) {
+            _ if is_missing => (Verdict::Missing, "it does not exist"),
             (Fault::AlreadyExists { .. }, _) => (Verdict::Temporary, "it exists"),
             (Fault::Precondition { .. }, _) => (Verdict::Temporary, "it was replaced"),
             (Fault::NotImplemented { .. } | Fault::NotSupported { .. }, _) => (Verdict::Denied, "it is not supported"),
@@ -88,7 +84,7 @@ impl Failure {
                 (Verdict::Untagged, "it sends no ETag")
             }
             (_, Some(kind)) => return Self::from(io::Error::from(kind)),
-            (_, None) => in_transfer(fault).unwrap_or((Verdict::Denied, "its answer is not one of a store")),
+            (_, None) => in_transfer(&fault).unwrap_or((Verdict::Denied, "its answer is not one of a store")),
         };
         Self::new(verdict, reason)
     }

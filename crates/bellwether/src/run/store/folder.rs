@@ -13,7 +13,7 @@ use object_store::{ObjectStoreExt, WriteMultipart};
 use super::contents::Listing;
 use super::fault::{Failure, Verdict};
 use super::objects::{MAX_BYTES, ObjectContent, ObjectPieces, Store};
-use super::ours::{is_clearing, record_of};
+use super::ours::{is_clearing, record_name, record_of};
 use crate::disk::digest;
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::links;
@@ -57,9 +57,8 @@ impl Store {
     /// Sends a folder, and calls `sent` with the size of each file. Files that an interrupted upload left are not sent again.
     /// Returns whether it was not in the store before.
     pub(crate) async fn send(&self, sealed: &Sealed, folder: &Path, sent: impl Fn(u64)) -> Result<bool> {
-        let record_key = record_of(&sealed.at);
-        let name = record_key.rsplit('/').next().unwrap_or_default();
-        let (record, there) = (Bytes::from(links::read(&folder.join(name))?), self.list(&sealed.at).await?);
+        let (record_key, path) = (record_of(&sealed.at), folder.join(record_name(&sealed.at)));
+        let (record, there) = (Bytes::from(links::read(&path)?), self.list(&sealed.at).await?);
         if there.0.contains_key(&record_key)
             && let Some(content) = self.get(&record_key, MAX_BYTES).await?
         {

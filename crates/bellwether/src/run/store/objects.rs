@@ -108,10 +108,8 @@ impl Store {
             #[cfg(feature = "azure")]
             StoreKind::Azure => super::cloud::azure(url, &skipped)?,
             #[cfg(not(all(feature = "aws", feature = "gcp", feature = "azure")))]
-            kind => {
-                let features = [(StoreKind::S3, "aws"), (StoreKind::Google, "gcp"), (StoreKind::Azure, "azure")];
-                let feature = features.iter().find(|(of, _)| *of == kind).map_or("", |(_, feature)| feature);
-                let hint = format!("install bellwether with `--features {feature}`");
+            _ => {
+                let hint = "install bellwether with `--features aws,gcp,azure`";
                 return Err(Error::usage(format!("this build cannot use `{url}`"), hint));
             }
         };
@@ -398,20 +396,17 @@ impl Store {
             Err(failure) if !failure.is_temporary() => return Err(self.failure("write", at, failure)),
             Err(_) => {}
         }
-        let known = match self.get(at, MAX_BYTES).await? {
-            Some(content) if content.bytes == first => content,
-            _ => return Err(self.unconditional(overwrote)),
-        };
+        let known = self.get(at, MAX_BYTES).await?.filter(|content| content.bytes == first);
+        let known = known.ok_or_else(|| self.unconditional(overwrote))?;
         let skew = Skew::between((begun, Clock::System.now()), known.changed);
         let refused = "it did not replace an object that is unchanged";
         match self.put_once(at, third.clone(), Some(&known)).await? {
-            Ok(()) => {}
             Err(failure) if failure.verdict == Verdict::Full => return Err(self.failure("write", at, failure)),
             Err(failure) if !failure.is_temporary() => {
                 return Err(self.unconditional(format!("{refused}: {}", failure.reason)));
             }
-            Err(_) if self.put(at, third.clone(), Some(&known)).await? => {}
-            Err(_) => return Err(self.unconditional(refused)),
+            Err(_) if !self.put(at, third.clone(), Some(&known)).await? => return Err(self.unconditional(refused)),
+            _ => {}
         }
         let put = self.put_once(at, fourth, Some(&known)).await?;
         let now = self.get(at, MAX_BYTES).await?.map(|content| content.bytes);

@@ -69,9 +69,14 @@ fn is_key(key: &str) -> bool {
     is_single || folder_of(key).is_some()
 }
 
+/// The name of the record of a folder.
+pub(super) fn record_name(folder: &str) -> &'static str {
+    if folder.starts_with(ARCHIVE) { SEAL } else { RECORD }
+}
+
 /// The key of a folder's record.
 pub(super) fn record_of(folder: &str) -> String {
-    format!("{folder}/{}", if folder.starts_with(ARCHIVE) { SEAL } else { RECORD })
+    format!("{folder}/{}", record_name(folder))
 }
 
 /// The note in place of the record of a folder that is being cleared.
@@ -115,7 +120,7 @@ impl Listing {
 
     /// The names of the folders of some forms that have something with the name of a record.
     fn named<'a>(&'a self, at: &str, forms: &'static [&'static str]) -> impl Iterator<Item = &'a str> + use<'a> {
-        let (below, record) = (format!("{at}/"), record_of(at).split_off(at.len()));
+        let (below, record) = (format!("{at}/"), format!("/{}", record_name(at)));
         let keys = self.0.range(below.clone()..).map_while(move |(key, _)| key.strip_prefix(&below));
         let names = keys.filter_map(move |name| name.strip_suffix(&record));
         names.filter(|name| forms.iter().any(|form| fits(name, form)))

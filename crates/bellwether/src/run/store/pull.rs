@@ -10,6 +10,7 @@ use futures_util::{StreamExt, TryStreamExt, future, stream};
 
 use super::contents::Listing;
 use super::folder::Sealed;
+use super::latest::Latest;
 use super::objects::MAX_BYTES;
 use super::ours::record_of;
 use super::push::of_other_service;
@@ -80,7 +81,7 @@ impl RemoteStore {
     ///
     /// # Errors
     ///
-    /// As [`pull_archive`](Self::pull_archive) and [`pull_latest`](Self::pull_latest).
+    /// As [`pull_archive`](Self::pull_archive), and if the folder of a dataset cannot be written.
     pub async fn pull_items(&self, items: &[FetchItem<'_>]) -> Result<()> {
         for item in items {
             match item {
@@ -96,11 +97,11 @@ impl RemoteStore {
     ///
     /// # Errors
     ///
-    /// As [`RemoteStore::pull_archive`] and [`RemoteStore::pull_latest`].
+    /// As [`RemoteStore::pull_items`].
     pub async fn pull(&self) -> Result<TransferCounts> {
         let mut moved = self.pull_archive(None).await?;
         for name in self.store.list(DATASETS).await?.datasets() {
-            moved += self.pull_latest(name).await?;
+            moved += self.pull_latest(name).await?.unwrap_or_default();
         }
         Ok(moved)
     }
@@ -112,10 +113,8 @@ impl RemoteStore {
     /// If the store has no version of the dataset; and as [`RemoteStore::pull`].
     pub async fn pull_dataset(&self, name: &str) -> Result<TransferCounts> {
         let mut moved = self.pull_archive(None).await?;
-        if self.store.latest(name).await?.is_none() {
-            return Err(self.absent(format!("version of `{name}`")));
-        }
-        moved += self.pull_latest(name).await?;
+        let pulled = self.pull_latest(name).await?;
+        moved += pulled.ok_or_else(|| self.absent(format!("version of `{name}`")))?;
         Ok(moved)
     }
 
@@ -123,7 +122,7 @@ impl RemoteStore {
     ///
     /// # Errors
     ///
-    /// If the store does not have it; and as [`RemoteStore::pull_latest`].
+    /// If the store does not have it; and as [`RemoteStore::pull`].
     pub async fn pull_version(&self, name: &str, version: &str) -> Result<TransferCounts> {
         let pulled = self.pull_if_there(name, version).await?;
         pulled.ok_or_else(|| self.absent(format!("version `{name}/{version}`")))
@@ -334,39 +333,33 @@ impl RemoteStore {
         }
     }
 
-    /// Fetches the latest version of a dataset and makes it the latest here, unless this machine has a later one that counts.
-    ///
-    /// # Errors
-    ///
-    /// If the record or a file is damaged, if the folder cannot be written, and any failure of a request.
-    pub async fn pull_latest(&self, name: &str) -> Result<TransferCounts> {
-        let nothing = Ok(TransferCounts::default());
-        let Some(latest) = self.store.latest(name).await? else { return nothing };
+    /// Fetches the latest version of a dataset and makes it the latest here, unless this machine has a later one that counts;
+    /// `None` if the store has none.
+    async fn pull_latest(&self, name: &str) -> Result<Option<TransferCounts>> {
+        let Some(Latest { version, as_of, built_at, .. }) = self.store.latest(name).await? else { return Ok(None) };
         let here = export::latest(&self.datasets(), Some(name))?;
         if let Some(here) = &here
-            && (here.as_of, here.built_at) >= (latest.as_of, latest.built_at)
+            && (here.as_of, here.built_at) >= (as_of, built_at)
             && self.forgotten_run_of(here)?.is_none()
         {
-            return nothing;
+            return Ok(Some(TransferCounts::default()));
         }
-        let Some((text, there)) = self.read_version(name, &latest.version).await? else {
-            return Err(self.store.damage(&format!("{DATASETS}/{name}/{}", latest.version), "it has no record"));
+        let Some((text, there)) = self.read_version(name, &version).await? else {
+            return Err(self.store.damage(&format!("{DATASETS}/{name}/{version}"), "it has no record"));
         };
-        let mut refusal = of_other_service("did not fetch the", here.as_ref(), Some(&there));
-        if let Some(run) = self.forgotten_run_of(&there)? {
-            refusal.get_or_insert(format!(
-                "did not fetch `{name}/{}`: it was built from run `{run}`, which is forgotten; `bellwether build {name}` makes \
-                 another version",
-                latest.version
-            ));
-        }
-        match refusal {
-            Some(refusal) => {
-                self.control.warn(&[refusal]);
-                nothing
+        let other_service = of_other_service("did not fetch the", here.as_ref(), Some(&there));
+        let refusal = match (other_service, self.forgotten_run_of(&there)?) {
+            (None, None) => {
+                return self.fetch_version((name, &version), (text, there), Linking::Latest).await.map(Some);
             }
-            None => self.fetch_version((name, &latest.version), (text, there), Linking::Latest).await,
-        }
+            (Some(refusal), _) => refusal,
+            (None, Some(run)) => format!(
+                "did not fetch `{name}/{version}`: it was built from run `{run}`, which is forgotten; `bellwether build {name}` \
+                 makes another version"
+            ),
+        };
+        self.control.warn(&[refusal]);
+        Ok(Some(TransferCounts::default()))
     }
 
     /// Fetches a version of a dataset, given its record.

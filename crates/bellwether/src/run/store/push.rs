@@ -30,13 +30,12 @@ impl RemoteStore {
         moved.cleared += self.store.clear_abandoned(&self.store.list(DATASETS).await?).await?.len();
         for name in export::names(&self.datasets())? {
             // Runs begin another history by intent; copies never do.
-            let latest = (export::latest(&self.datasets(), Some(&name))?, self.latest_record(&name).await?);
-            match of_other_service("the store keeps its", latest.0.as_ref(), latest.1.as_ref()) {
-                Some(refusal) => {
-                    self.control.warn(&[refusal]);
-                    moved += self.push_versions(&name).await?;
-                }
-                None => moved += self.push_dataset(&name).await?.0,
+            let (here, there) = (export::latest(&self.datasets(), Some(&name))?, self.latest_record(&name).await?);
+            if let Some(refusal) = of_other_service("the store keeps its", here.as_ref(), there.as_ref()) {
+                self.control.warn(&[refusal]);
+                moved += self.push_versions(&name).await?;
+            } else {
+                moved += self.push_dataset(&name).await?.0;
             }
         }
         clear_staged(self.url())?;

@@ -16,7 +16,7 @@ use super::contents::Listing;
 use super::folder::{Sealed, differs_in_size};
 use super::latest::{Latest, latest_of};
 use super::objects::MAX_BYTES;
-use super::ours::record_of;
+use super::ours::{record_name, record_of};
 use super::push::files_of;
 use super::{ARCHIVE, DATASETS, RemoteStore};
 use crate::archive::{Archive, Forgetting, SEAL, Seal, contradictions, with_source};
@@ -280,9 +280,16 @@ impl RemoteStore {
             Ok(Some(latest)) => match complete.iter().find(|complete| complete.version == latest.version) {
                 Some(expected) if *expected == latest => return Ok(None),
                 Some(_) => "it differs from the record of its version".to_owned(),
-                // Another machine published it meanwhile.
-                None if self.is_new(name, &latest.version, listed).await? => return Ok(None),
-                None => format!("it names `{}`, which is missing", latest.version),
+                None => {
+                    let is_listed = listed.has_record(&format!("{DATASETS}/{name}/{}", latest.version));
+                    let read = if is_listed { Ok(None) } else { self.read_version(name, &latest.version).await };
+                    match read {
+                        Err(error) if !FileError::is_damage(&error) => return Err(error),
+                        // Another machine published it meanwhile.
+                        Ok(Some(_)) => return Ok(None),
+                        _ => format!("it names `{}`, which is missing", latest.version),
+                    }
+                }
             },
             Ok(None) if listed.complete(&format!("{DATASETS}/{name}")).next().is_some() => {
                 "it is missing, so no machine finds the latest version".to_owned()
@@ -291,17 +298,6 @@ impl RemoteStore {
             Err(error) => return fault_of(error).map(Some),
         };
         Ok(Some(format!("`{}`: {fault}", self.store.address(&latest_of(name)))))
-    }
-
-    /// Whether a version was published since the store was listed.
-    async fn is_new(&self, name: &str, version: &str, listed: &Listing) -> Result<bool> {
-        if listed.has_record(&format!("{DATASETS}/{name}/{version}")) {
-            return Ok(false);
-        }
-        match self.read_version(name, version).await {
-            Err(error) if FileError::is_damage(&error) => Ok(false),
-            read => Ok(read?.is_some()),
-        }
     }
 
     /// Compares the size of an object in a folder with that of a file of this machine, if it has it.
@@ -380,19 +376,14 @@ impl RemoteStore {
     /// What is wrong with an upload that was interrupted, if this machine has what was sent: nothing else can be sent in its
     /// place.
     async fn torn(&self, at: &str, listed: &Listing) -> Result<Option<String>> {
-        let (root, below) = at.split_once('/').unwrap_or_default();
-        let files = if root == ARCHIVE {
-            let folder = self.archive.join(below);
-            match own_record(&folder.join(SEAL))? {
-                Some(text) => Seal::of(&text, &folder)?.files,
-                None => return Ok(None),
-            }
-        } else {
-            let folder = self.datasets().join(below);
-            match own_version(&folder)? {
-                Some(whole) => files_of(&folder, &whole)?,
-                None => return Ok(None),
-            }
+        let folder = match at.split_once('/') {
+            Some((ARCHIVE, below)) => self.archive.join(below),
+            _ => self.data.join(at),
+        };
+        let Some(text) = own_record(&folder.join(record_name(at)))? else { return Ok(None) };
+        let files = match at.starts_with(ARCHIVE) {
+            true => Seal::of(&text, &folder)?.files,
+            false => files_of(&folder, &VersionRecord::of_version(&text, &folder)?)?,
         };
         for file in files {
             let key = format!("{at}/{}", file.name);
