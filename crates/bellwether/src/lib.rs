@@ -58,14 +58,13 @@
 //! | [`archive`] | sealed runs: what the service said, and when |
 //! | `dataset` | features of the news, joined to signals without look-ahead |
 //! | [`export`] | Parquet, CSV and Arrow files, versions, publication |
-//! | `store` | the same folders in an object store |
 //! | `frames` | data as Polars frames, in chunks of tickers |
 //! | [`audit`] | revisions, contradictions, quality, look-ahead, differences |
 //! | [`report`] | the report as a page and as text |
 //! | [`sql`] | a dataset as one SQL statement over the archive, for other engines |
 //! | `spark` | a Spark cluster that runs such a statement: the crate `bellwether-spark` (a cargo feature) |
 //! | [`serve`] | the service's interface, answered from an archive or by the demo, whose market is the crate `bellwether-demo` |
-//! | [`run`] | runs, builds, audits and upkeep; observers and cancelling |
+//! | [`run`] | runs, builds, audits and upkeep; the same folders in an object store; observers and cancelling |
 //! | [`load`] | datasets as record batches and frames, for other programs |
 //!
 //! The other modules are leaves. They import none of the above, except that `tables` uses the types of the interface
@@ -152,7 +151,6 @@ pub mod run;
 pub mod serve;
 mod sessions;
 pub mod sql;
-mod store;
 #[doc(hidden)]
 pub mod tables;
 pub mod text;

@@ -15,7 +15,7 @@ use super::blocking;
 use super::build::{BuildOptions, from_archive};
 use super::builder::Builder;
 use super::observer::{Control, Stage, Timing};
-use super::store::{RemoteStore, StoreAccess};
+use super::store::{Latest, RemoteStore, Sealed, Store, StoreAccess};
 use super::summary::Summary;
 use crate::archive::of_service;
 use crate::columns::Rows;
@@ -31,7 +31,6 @@ use crate::key;
 use crate::plan::{Claims, Codec, Duplicates, Feature, Format, Plan, StoreKind, StoreUrl, Vintage};
 use crate::spark::{Address, Cluster, RowDigest, SUCCESS, SparkError, TOKEN, Write};
 use crate::sql::{self, Dialect};
-use crate::store::{self, Latest, Store};
 use crate::tables::{ArticleCounts, Table};
 use crate::text::human::group_digits;
 use crate::time::unique_name;
@@ -91,7 +90,7 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     })
     .await?;
     let plan = Arc::clone(&work.plan);
-    let (as_of, built_at, store) = (provenance.as_of, provenance.built_at, target.store());
+    let (built_at, store) = (provenance.built_at, target.store());
     let version = unique_name(built_at);
     let at = format!("datasets/{}/{version}", plan.name);
     let (expected, on_cluster) = compute(&plan, &engine, &statement, &for_spark(&output, &at), &control).await?;
@@ -119,10 +118,10 @@ pub async fn build_on_cluster(plan: Plan, options: ClusterOptions) -> Result<Sum
     let files = vec![FileRecord::of(&staging.file(FACTS), FACTS, 0, &control.stop)?];
     // A store has the runs of its versions.
     target.push_archive().await?;
-    store.send(&store::Sealed { at: at.clone(), record: RECORD, files }, &staging.file(""), |_| ()).await?;
+    store.send(&Sealed { at: at.clone(), files }, &staging.file(""), |_| ()).await?;
     let path = output.folder().map_or_else(|| PathBuf::from(store.address(&at)), |folder| folder.join(&at));
+    notes.extend(target.name_latest(&Latest::from(&described)).await?);
     let VersionRecord { files, rows, content, .. } = described;
-    notes.extend(target.name_latest(&Latest::new(&plan.name, &version, (as_of, built_at), &content)).await?);
     let dataset = Dataset { path, latest: None, overtaken_by: None, left: None, rows, files, content };
     let mut summary = Summary::new(&work, &facts, dataset, notes, vec![on_cluster, fetched]);
     summary.elapsed = begun.elapsed();
@@ -197,7 +196,7 @@ async fn fetch_rows(
 ) -> Result<(ExternalFiles, Tally, Timing)> {
     let listed = store.list(at).await?;
     let name = |key: &str| key.strip_prefix(at).map(|name| name.trim_start_matches('/').to_owned());
-    let mut names: Vec<String> = listed.iter().filter_map(|object| name(&object.key)).collect();
+    let mut names: Vec<String> = listed.keys().filter_map(name).collect();
     names.sort();
     if !names.iter().any(|name| name == SUCCESS) {
         return Err(store.damage(at, format!("Spark reported success, but `{SUCCESS}` is missing")));

@@ -90,7 +90,7 @@ fn check_opened(
     let others = export::names(&datasets)?.into_iter().filter(|name| *name != plan.name);
     let others = others.filter_map(|name| export::latest(&datasets, Some(&name)).ok().flatten());
     for version in own.into_iter().chain(in_store.cloned()).chain(others) {
-        if version.service.as_ref().is_some_and(|service| service.name == plan.service.name) {
+        if version.service.name == plan.service.name {
             let by = format!("version `{}/{}` was built from them", version.name, version.version);
             lost.extend(version.runs.into_iter().map(|run| (run, by.clone())));
         }

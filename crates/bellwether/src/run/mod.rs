@@ -24,7 +24,7 @@ mod prune;
 mod report;
 mod scope;
 mod start;
-mod store;
+pub(crate) mod store;
 mod summary;
 mod verify;
 

@@ -1,44 +1,99 @@
-//! Connects the object store to the archive and the datasets: fetches what a run or build needs, and sends its results.
+//! The archive and the datasets in an object store: fetching, sending, and what keeps concurrent machines safe.
+//!
+//! ```text
+//! s3://bucket/prefix/
+//!     archive/acme/run=20261120T213000Z-7f3a/      the files of a sealed run of a service, `run.json` last
+//!     archive/acme/pack=20261120T213000Z-01c2/     the files of a pack, and likewise of a merge
+//!     datasets/demo/20261120T213000Z-7f3a/         the files of a published version, `dataset.json` last
+//!     datasets/demo/latest.json                    names the latest version
+//!     datasets/demo/pruned.json                    names the oldest version that was not pruned
+//! ```
+//!
+//! A folder exists once its record does (`run.json`, `dataset.json`), which is put last and only if absent. A sealed
+//! folder never changes, so a copy of one is never stale. The only objects that two machines change are `latest.json` and
+//! `pruned.json`, which are replaced only if they are unchanged since they were read. In a bucket, nothing relies on renames, on the
+//! order of a listing, on links or on locks. File systems have no conditional puts: in a `file:///` store, objects are
+//! linked only if absent, and these two are replaced under a lock.
+//!
+//! A conditional put that failed may have succeeded: its acknowledgement may be lost and the retry refused, and some stores
+//! answer 409 to both of two writers. So the outcome is always read back: ours, absent, or another's. Before anything is sent,
+//! a [`probe`](Store::probe) tests that the store honours the conditions at all.
+//!
+//! The smallest file of a folder is sent first and only if absent, which claims the folder's name. An upload that was killed
+//! has no record. The machine that has the folder resumes it, or any other clears it after a day. Clearing first puts a note in
+//! place of the record, only if absent, so an upload and its clearing exclude each other.
+//!
+//! What was replaced long ago is removed on request alone, in the same way ([`Store::remove_folder`]). A repair moves what is
+//! damaged and removes nothing ([`Store::set_aside`]). The
+//! `object_store` crate reads credentials from where each provider's own tools keep them, and messages quote only the status
+//! and error code of an answer.
+//!
+//! A store is not trusted: every answer is bounded in bytes and time, a redirect is not followed, what is not a listing is
+//! not taken for an empty one, and what nothing of ours can be called is skipped.
+//!
+//! `objects` is a store to put, get and list objects in, over the connections of `cloud` and `traffic`; `folder`, `latest` and
+//! `ours` are what we keep there; `push`, `pull`, `verify` and `prune` compare it with this machine, a listing each.
 
+#[cfg(feature = "aws")]
+mod aws;
+#[cfg(feature = "cloud")]
+mod cloud;
+mod contents;
+mod fault;
+mod folder;
+mod latest;
+#[cfg(any(feature = "cloud", feature = "harness"))]
+pub(crate) mod listing;
+mod objects;
+mod ours;
 mod prune;
 mod pull;
 mod push;
+#[cfg(test)]
+mod tests;
+#[cfg(feature = "cloud")]
+mod traffic;
 mod verify;
 
 use std::collections::{BTreeSet, HashSet};
 use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 
-pub use prune::{StorePruned, StorePrunedFolder, StorePrunedKind};
-pub use pull::{FetchItem, store_of, store_of_environment};
-pub use verify::{StoreDifference, StoreVerified, VerifyScope};
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
-use super::forget::forgotten_run_of;
-use super::observer::{Control, Event};
+use super::forget;
+use super::observer::Control;
 use super::summary::Summary;
 use crate::archive::{Seal, claims_of, folders, of_service};
 use crate::disk::file;
-use crate::disk::names::{is_dataset, is_unique};
 use crate::error::{Error, ErrorKind, Result};
 use crate::export::VersionRecord;
 use crate::fetch::ClockTrust;
 use crate::plan::{Claims, Plan, ServiceIdentity, StoreKind, StoreUrl};
-pub use crate::store::Access as StoreAccess;
-use crate::store::{Object, Store};
 use crate::time::Clock;
+
+use contents::Listing;
+
+#[cfg(feature = "spark")]
+pub(super) use folder::Sealed;
+#[cfg(feature = "spark")]
+pub(super) use latest::Latest;
+pub(super) use objects::Store;
+pub use objects::StoreAccess;
+pub use prune::{StorePruned, StorePrunedFolder, StorePrunedKind};
+pub use pull::{FetchItem, store_of, store_of_environment};
+pub use verify::{StoreDifference, StoreVerified, VerifyScope};
 
 /// The folder of the archive in a store, with a folder for each service.
 const ARCHIVE: &str = "archive";
 
-/// The most folders in transfer at once.
-const FOLDERS_AT_ONCE: usize = 4;
-
 /// The folder of the datasets in a store.
 const DATASETS: &str = "datasets";
+
+/// The most folders in transfer at once.
+const FOLDERS_AT_ONCE: usize = 4;
 
 /// A store, and the local folders that it mirrors.
 #[derive(Clone, Debug)]
@@ -48,7 +103,8 @@ pub struct RemoteStore {
     archive: PathBuf,
     /// The service whose runs are fetched and sent, and its claims; none for all.
     service: Option<(String, Claims)>,
-    datasets: PathBuf,
+    /// The local folder of the datasets and the archive.
+    data: PathBuf,
     control: Control,
 }
 
@@ -69,10 +125,14 @@ impl RemoteStore {
     /// If this build has no client for it, its settings are incomplete or invalid, or it is a folder that does not exist
     /// and is only read.
     pub fn open(url: &StoreUrl, access: StoreAccess, archive: &Path, output: &Path, control: &Control) -> Result<Self> {
-        let told = control.clone();
-        let store = Store::open(url, access, &control.stop, move |message| told.observe(Event::Warning { message }))?;
-        let (archive, datasets) = (archive.to_owned(), output.join("datasets"));
-        Ok(Self { store, archive, service: None, datasets, control: control.clone() })
+        let store = Store::open(url, access, control)?;
+        Ok(Self {
+            store,
+            archive: archive.to_owned(),
+            service: None,
+            data: output.to_owned(),
+            control: control.clone(),
+        })
     }
 
     /// A store of any client, with the archive in one folder and the datasets in another.
@@ -83,41 +143,21 @@ impl RemoteStore {
         output: &Path,
         control: &Control,
     ) -> Self {
-        let store = Store::with_client(client, url, &control.stop);
-        let (archive, datasets) = (output.join("archive"), output.join("datasets"));
-        Self { store, archive, service: None, datasets, control: control.clone() }
+        let client = objects::Client { objects: client.clone(), pages: Some(client), prefix: String::new() };
+        let store = Store::new(client, url, contents::SkippedKeys::default(), control);
+        Self {
+            store,
+            archive: output.join("archive"),
+            service: None,
+            data: output.to_owned(),
+            control: control.clone(),
+        }
     }
 
     /// The same store, for one service.
     #[must_use]
     pub fn of_service(self, service: &str, claims: Claims) -> Self {
         Self { service: Some((service.to_owned(), claims)), ..self }
-    }
-
-    /// The archives of the services: of the one, or of all that are here or in the store.
-    async fn archives(&self) -> Result<Vec<ServiceArchive>> {
-        let names: BTreeSet<String> = match &self.service {
-            Some((service, Claims::LeftOut)) => {
-                of_service(&self.archive, service)?;
-                [service.clone()].into()
-            }
-            Some((service, Claims::Included)) => {
-                let folder = of_service(&self.archive, service)?;
-                let claims = ServiceIdentity::claims_of(service);
-                let has_claims =
-                    !file::is_gone(&claims_of(&folder)) || self.store.names(ARCHIVE).await?.contains(&claims);
-                std::iter::once(service.clone()).chain(has_claims.then_some(claims)).collect()
-            }
-            None => {
-                let there = self.store.names(ARCHIVE).await?.into_iter();
-                let there = there.filter(|name| ServiceIdentity::is_folder(name));
-                let here = if file::is_gone(&self.archive) { Vec::new() } else { folders(&self.archive)? };
-                here.into_iter().chain(there).collect()
-            }
-        };
-        let archive =
-            |name: String| ServiceArchive { here: self.archive.join(&name), there: format!("{ARCHIVE}/{name}") };
-        Ok(names.into_iter().map(archive).collect())
     }
 
     /// Opens the store of a plan, or the one that overrides it; `None` if there is neither.
@@ -133,9 +173,45 @@ impl RemoteStore {
             Some(url) => Some(url),
             None => plan.trusted_store()?,
         };
-        let open =
-            |url| Ok(Self::open(url, access, archive, output, control)?.of_service(&plan.service.name, plan.claims));
-        url.map(open).transpose()
+        let store = url.map(|url| Self::open(url, access, archive, output, control)).transpose()?;
+        Ok(store.map(|store| store.of_service(&plan.service.name, plan.claims)))
+    }
+
+    /// The archives of the services: of the one, or of all that are here or in a listing.
+    fn archives(&self, listed: &Listing) -> Result<Vec<ServiceArchive>> {
+        let mut names: BTreeSet<String> = listed.services().into_iter().map(str::to_owned).collect();
+        if let Some((service, claims)) = &self.service {
+            let folder = of_service(&self.archive, service)?;
+            let of_claims = ServiceIdentity::claims_of(service);
+            let has_claims = names.contains(&of_claims) || !file::is_gone(&claims_of(&folder));
+            names = [service.clone()].into();
+            names.extend((*claims == Claims::Included && has_claims).then_some(of_claims));
+        } else if !file::is_gone(&self.archive) {
+            names.extend(folders(&self.archive)?);
+        }
+        let names = names.into_iter();
+        let archive =
+            |name: String| ServiceArchive { there: format!("{ARCHIVE}/{name}"), here: self.archive.join(name) };
+        Ok(names.map(archive).collect())
+    }
+
+    /// What is in the archives of the services: of the one, or of all.
+    async fn list_archives(&self) -> Result<Listing> {
+        let Some((service, claims)) = &self.service else { return self.store.list(ARCHIVE).await };
+        let mut listed = self.store.list(&format!("{ARCHIVE}/{service}")).await?;
+        if *claims == Claims::Included {
+            let of_claims = format!("{ARCHIVE}/{}", ServiceIdentity::claims_of(service));
+            listed.0.append(&mut self.store.list(&of_claims).await?.0);
+        }
+        Ok(listed)
+    }
+
+    /// All that is in the store, without what was moved aside.
+    async fn inventory(&self) -> Result<Listing> {
+        let (archive, datasets) = tokio::join!(self.store.list(ARCHIVE), self.store.list(DATASETS));
+        let mut listed = archive?;
+        listed.0.append(&mut datasets?.0);
+        Ok(listed)
     }
 
     /// The store itself.
@@ -144,14 +220,14 @@ impl RemoteStore {
         &self.store
     }
 
-    /// A forgotten run that a version was built from, if there is one.
-    fn forgotten_run_of(&self, version: &VersionRecord) -> Result<Option<String>> {
-        forgotten_run_of(&self.archive, version)
+    /// The local folder of the datasets.
+    fn datasets(&self) -> PathBuf {
+        self.data.join(DATASETS)
     }
 
-    /// The folder of the datasets and the archive.
-    fn data(&self) -> PathBuf {
-        self.datasets.parent().map(Path::to_owned).unwrap_or_default()
+    /// A forgotten run that a version was built from, if there is one.
+    fn forgotten_run_of(&self, version: &VersionRecord) -> Result<Option<String>> {
+        forget::forgotten_run_of(&self.archive, version)
     }
 
     /// Its address.
@@ -161,7 +237,7 @@ impl RemoteStore {
 
     /// Fails unless the store can be read.
     pub(super) async fn test_reading(&self) -> Result<()> {
-        self.store.names(DATASETS).await.map(drop)
+        self.store.list(DATASETS).await.map(drop)
     }
 
     /// What a run would need of the store, without the runs. Returns the record of the latest version in it.
@@ -189,13 +265,10 @@ impl RemoteStore {
         latest
     }
 
-    /// Whether the store has a clock of its own, which has confirmed this machine's once a run has begun.
+    /// Whether the store has a clock of its own, which has confirmed this machine's once a run has begun. The times of files
+    /// may be this machine's own.
     pub(super) fn clock_trust(&self) -> ClockTrust {
-        match self.url().kind() {
-            // The times of files may be this machine's own.
-            StoreKind::Folder => ClockTrust::Unconfirmed,
-            StoreKind::S3 | StoreKind::Google | StoreKind::Azure => ClockTrust::Confirmed,
-        }
+        if self.url().kind() == StoreKind::Folder { ClockTrust::Unconfirmed } else { ClockTrust::Confirmed }
     }
 }
 
@@ -239,41 +312,21 @@ pub(super) async fn publish(
     }
 }
 
-/// The complete versions in a listing of datasets: dataset and version.
-fn versions(listed: &[Object]) -> impl Iterator<Item = (&str, &str)> {
-    listed.iter().filter(|object| object.may_be_record()).filter_map(version_of)
-}
-
-/// The names of the datasets in a listing that have any object, in order.
-fn names_of_datasets(listed: &[Object]) -> BTreeSet<&str> {
-    let keys = listed.iter().map(|object| object.key.as_str());
-    let names = keys.filter_map(|key| Some(key.strip_prefix("datasets/")?.split_once('/')?.0));
-    names.filter(|name| is_dataset(name)).collect()
-}
-
-/// The dataset and the version whose record an object is.
-fn version_of(object: &Object) -> Option<(&str, &str)> {
-    let (name, version) = object.key.strip_prefix("datasets/")?.strip_suffix("/dataset.json")?.split_once('/')?;
-    (is_dataset(name) && is_unique(version)).then_some((name, version))
-}
-
-/// Folders in an order in which each comes after those that it is based on. Clocks of machines may differ, so a run may be sealed
+/// Seals in an order in which each comes after those that it is based on. Clocks of machines may differ, so a run may be sealed
 /// before its basis.
-fn by_basis<T>(mut folders: Vec<T>, seal: impl Fn(&T) -> &Seal) -> Vec<T> {
-    folders.sort_by(|one, other| (seal(one).sealed_at, &seal(one).run).cmp(&(seal(other).sealed_at, &seal(other).run)));
-    let runs = folders.iter().flat_map(|folder| seal(folder).runs());
-    let mut awaited: HashSet<String> = runs.map(|run| run.run.clone()).collect();
-    let mut ordered = Vec::with_capacity(folders.len());
-    while !folders.is_empty() {
-        let is_ready = |folder: &T| {
-            let is_own = |name: &str| seal(folder).runs().any(|run| run.run == name);
-            let mut basis = seal(folder).runs().flat_map(|run| &run.basis);
-            basis.all(|parent| !awaited.contains(&parent.run) || is_own(&parent.run))
+fn by_basis(mut seals: Vec<&Seal>) -> Vec<&Seal> {
+    seals.sort_by(|one, other| (one.sealed_at, &one.run).cmp(&(other.sealed_at, &other.run)));
+    let mut awaited: HashSet<&str> = seals.iter().flat_map(|seal| seal.runs()).map(|run| run.run.as_str()).collect();
+    let mut ordered = Vec::with_capacity(seals.len());
+    while !seals.is_empty() {
+        let is_ready = |seal: &&Seal| {
+            let mut basis = seal.runs().flat_map(|run| &run.basis).map(|parent| parent.run.as_str());
+            basis.all(|parent| !awaited.contains(parent) || seal.runs().any(|own| own.run == parent))
         };
         // Packs may be based on one another; then no order is right.
-        let folder = folders.remove(folders.iter().position(is_ready).unwrap_or(0));
-        seal(&folder).runs().for_each(|run| _ = awaited.remove(&run.run));
-        ordered.push(folder);
+        let seal = seals.remove(seals.iter().position(is_ready).unwrap_or(0));
+        seal.runs().for_each(|run| _ = awaited.remove(run.run.as_str()));
+        ordered.push(seal);
     }
     ordered
 }
@@ -311,17 +364,4 @@ pub struct StoreUpload {
     /// What was sent.
     #[serde(flatten)]
     pub moved: TransferCounts,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::TransferCounts;
-
-    #[test]
-    fn what_was_sent_in_several_steps_adds_up() {
-        let mut all = TransferCounts { folders: 1, versions: 2, bytes: 3, cleared: 4, notes: 6 };
-        all += TransferCounts { folders: 10, versions: 20, bytes: 30, cleared: 40, notes: 60 };
-        let sum = TransferCounts { folders: 11, versions: 22, bytes: 33, cleared: 44, notes: 66 };
-        assert_eq!(all, sum);
-    }
 }

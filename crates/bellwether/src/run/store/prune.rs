@@ -14,29 +14,26 @@
 //! A pack is compared with what it stands for in a copy of both, fetched from the store: what this machine has may differ.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::push::Packed;
-use super::{ARCHIVE, DATASETS, FOLDERS_AT_ONCE, RemoteStore, ServiceArchive, names_of_datasets, versions};
-use crate::archive::{Archive, Pruning, SEAL, Seal, check_contained};
+use super::contents::Listing;
+use super::latest::second;
+use super::ours::{GRACE, ListedFolder, clear_staged, record_of};
+use super::push::holds;
+use super::{ARCHIVE, DATASETS, FOLDERS_AT_ONCE, RemoteStore, ServiceArchive};
+use crate::archive::{Archive, Pruning, Seal, check_contained};
 use crate::disk::file::{self, FileError};
 use crate::disk::remove;
-use crate::error::Result;
-use crate::export::RECORD;
+use crate::error::{Error, Result};
 use crate::run::blocking;
 use crate::run::observer::Stage;
 use crate::run::prune::PruneMode;
-use crate::store::{Object, abandoned_folders, by_folder, clear_staged};
 use crate::text::human::count_of;
 use crate::time::{Clock, unique_name};
-
-/// How long something stays after it was replaced.
-const GRACE: TimeDelta = TimeDelta::days(1);
 
 /// What is removed from a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -76,15 +73,6 @@ pub struct StorePruned {
     pub freed: u64,
 }
 
-/// The objects of each folder in a listing.
-type Folders = BTreeMap<String, Vec<Object>>;
-
-/// The versions of a dataset to remove, and the oldest of the others.
-struct Surplus {
-    versions: Vec<String>,
-    oldest_kept: String,
-}
-
 impl RemoteStore {
     /// Removes what was replaced in the store, or lists it. `keep` says how many versions a dataset keeps; those of other
     /// datasets stay. Copies of packs and runs go to a hidden folder of the datasets' folder and are removed afterwards.
@@ -93,114 +81,106 @@ impl RemoteStore {
     ///
     /// If a pack lacks a row of a folder that it stands for, if a seal or file is damaged, and any failure of a request.
     pub async fn prune(&self, keep: &BTreeMap<String, usize>, mode: PruneMode) -> Result<StorePruned> {
-        let mut pruned = StorePruned { dry_run: mode == PruneMode::List, ..StorePruned::default() };
-        let now = match mode {
-            PruneMode::List => Clock::System.now(),
-            PruneMode::Remove => {
-                self.store.probe().await?;
-                self.store.now().await?
-            }
-        };
-        let (archive, datasets) = tokio::join!(self.store.list(ARCHIVE), self.store.list(DATASETS));
-        let (archive, datasets) = (archive?, datasets?);
-        let folders: Folders = by_folder(archive.iter().chain(&datasets).cloned().collect());
-        for name in names_of_datasets(&datasets) {
-            self.prune_versions(name, (keep.get(name).copied(), now), (&datasets, &folders), &mut pruned).await?;
+        let dry_run = mode == PruneMode::List;
+        let mut pruned = StorePruned { dry_run, ..StorePruned::default() };
+        let mut now = Clock::System.now();
+        if !dry_run {
+            self.store.probe().await?;
+            now = self.store.now().await?;
         }
-        for service in self.archives().await? {
-            self.prune_archive(&service, now, (&archive, &folders), &mut pruned).await?;
+        let listed = self.inventory().await?;
+        let folders = listed.folders();
+        let mut removed = Vec::new();
+        for name in listed.datasets() {
+            let versions = self.prunable_versions(name, keep.get(name), now, &listed, &mut pruned).await?;
+            removed.extend(versions.into_iter().map(|at| (StorePrunedKind::Version, at)));
         }
-        let uploads = match mode {
-            PruneMode::List => abandoned_folders(&folders, now),
-            PruneMode::Remove => {
-                let mut cleared = self.store.clear_abandoned(&archive).await?;
-                cleared.extend(self.store.clear_abandoned(&datasets).await?);
-                clear_staged(self.store.url())?;
-                cleared
+        for service in self.archives(&listed)? {
+            let packed = self.prunable_folders(&service, now, &listed, mode).await?;
+            removed.extend(packed.into_iter().map(|at| (StorePrunedKind::PackedRun, at)));
+        }
+        let mut uploads = listed.abandoned(now);
+        if !dry_run {
+            for (_, at) in &removed {
+                self.store.remove_folder(at, now).await?;
             }
-        };
-        uploads.iter().for_each(|at| pruned.add(StorePrunedKind::Upload, self.store.address(at), &folders[at]));
+            uploads = self.store.clear_abandoned(&listed).await?;
+            clear_staged(self.url())?;
+        }
+        removed.extend(uploads.into_iter().map(|at| (StorePrunedKind::Upload, at)));
+        for (kind, at) in removed {
+            if let Some(&ListedFolder { objects, bytes, .. }) = folders.get(&*at) {
+                pruned.removed.push(StorePrunedFolder { kind, place: self.store.address(&at), objects, bytes });
+                pruned.freed += bytes;
+            }
+        }
         pruned.removed.sort();
         Ok(pruned)
     }
 
-    /// Removes the versions of a dataset that newer ones replaced.
-    async fn prune_versions(
+    /// The versions of a dataset that newer ones replaced. The others are noted before these are removed.
+    async fn prunable_versions(
         &self,
         name: &str,
-        (keep, now): (Option<usize>, DateTime<Utc>),
-        (listed, folders): (&[Object], &Folders),
+        keep: Option<&usize>,
+        now: DateTime<Utc>,
+        listed: &Listing,
         pruned: &mut StorePruned,
-    ) -> Result<()> {
-        let all: Vec<&str> = versions(listed).filter(|(of, _)| *of == name).map(|(_, version)| version).collect();
-        let count = count_of(all.len() as u64, "version", "versions");
+    ) -> Result<Vec<String>> {
+        let dataset = format!("{DATASETS}/{name}");
+        let at = |version: &str| format!("{dataset}/{version}");
+        let dated = listed.complete(&dataset).map(|version| (listed.0[&record_of(&at(version))].changed, version));
+        let dated: Vec<(DateTime<Utc>, &str)> = dated.collect();
+        let count = count_of(dated.len() as u64, "version", "versions");
         let Some(keep) = keep else {
             pruned.kept.push(format!("`{name}` has no valid definition here: kept its {count}"));
-            return Ok(());
+            return Ok(Vec::new());
         };
         let Some(latest) = self.store.latest(name).await? else {
-            if !all.is_empty() {
+            if !dated.is_empty() {
                 let hint = "`bellwether verify --store --repair` makes it again";
                 pruned.kept.push(format!("`{name}` has no `latest.json`: kept its {count}; {hint}"));
             }
-            return Ok(());
+            return Ok(Vec::new());
         };
-        let sealed_at = |version: &&str| {
-            let key = format!("{DATASETS}/{name}/{version}/{RECORD}");
-            listed.iter().find(|object| object.key == key).map(|object| object.changed)
-        };
-        let dated = all.iter().filter_map(|version| Some((sealed_at(version)?, (*version).to_owned()))).collect();
-        let Some(Surplus { versions, oldest_kept }) = surplus(dated, &latest.version, keep, now) else { return Ok(()) };
+        let Some((surplus, oldest_kept)) = surplus(dated, &latest.version, *keep, now) else { return Ok(Vec::new()) };
         if !pruned.dry_run {
-            self.store.note_pruned(name, &oldest_kept).await?;
+            self.store.note_pruned(name, oldest_kept).await?;
         }
-        for version in versions {
-            let at = format!("{DATASETS}/{name}/{version}");
-            self.remove(StorePrunedKind::Version, &at, (folders, now), pruned).await?;
-        }
-        Ok(())
+        Ok(surplus.into_iter().map(at).collect())
     }
 
-    /// Removes the folders of an archive that a pack stands for.
-    async fn prune_archive(
+    /// The folders of an archive that a pack stands for. Unless they are only listed, every row of theirs is in it.
+    async fn prunable_folders(
         &self,
         service: &ServiceArchive,
         now: DateTime<Utc>,
-        (listed, folders): (&[Object], &Folders),
-        pruned: &mut StorePruned,
-    ) -> Result<()> {
-        let is_settled = |name: &str| {
-            let key = format!("{}/{name}/{SEAL}", service.there);
-            listed.iter().any(|object| object.key == key && now - object.changed > GRACE)
-        };
-        let names: Vec<&str> = service.whole_names(listed).collect();
-        let mut packs = Vec::new();
+        listed: &Listing,
+        mode: PruneMode,
+    ) -> Result<Vec<String>> {
+        let at = |name: &str| format!("{}/{name}", service.there);
+        let names: Vec<&str> = listed.complete(&service.there).collect();
+        let mut packs: BTreeMap<&str, Seal> = BTreeMap::new();
         for name in names.iter().filter(|name| name.starts_with("pack=")) {
-            packs.extend(self.read_seal(service, name).await?);
+            packs.extend(self.read_seal(service, name).await?.map(|seal| (*name, seal)));
         }
-        let settled: Vec<&Seal> = packs.iter().filter(|pack| is_settled(&pack.folder_name())).collect();
-        let held = Packed::of(settled.iter().copied());
+        let is_settled = |name: &str| now - listed.0[&record_of(&at(name))].changed > GRACE;
+        let settled = packs.iter().filter(|(name, _)| is_settled(name)).map(|(_, pack)| pack);
+        let settled: Vec<&Seal> = settled.collect();
+        let parts: HashSet<&str> = settled.iter().flat_map(|pack| pack.parts()).map(|part| &*part.run).collect();
         let forgotten: HashSet<&str> =
-            service.note_names(listed).filter_map(|name| name.strip_prefix("forgotten=")).collect();
+            listed.notes(&service.there).filter_map(|name| name.strip_prefix("forgotten=")).collect();
         // What holds others stays until these are compared with it.
-        let is_candidate = |name: &&&str| match packs.iter().find(|pack| pack.folder_name() == ***name) {
-            Some(pack) => held.hold_more_than(pack),
-            None => {
-                let (_, part) = name.split_once('=').unwrap_or_default();
-                held.name(part) && !forgotten.contains(part)
-            }
+        let is_candidate = |name: &&str| match packs.get(name) {
+            Some(pack) => settled.iter().any(|held| held.parts().len() > pack.parts().len() && holds(held, pack)),
+            None => name.split_once('=').is_some_and(|(_, part)| parts.contains(part) && !forgotten.contains(part)),
         };
-        let candidates: Vec<&str> = names.iter().filter(is_candidate).copied().collect();
-        let removed: Vec<String> = match (candidates.is_empty(), pruned.dry_run) {
-            (true, _) => return Ok(()),
-            (_, true) => candidates.into_iter().map(str::to_owned).collect(),
-            (_, false) => self.find_contained(service, &candidates, &settled).await?,
-        };
-        for name in removed {
-            let at = format!("{}/{name}", service.there);
-            self.remove(StorePrunedKind::PackedRun, &at, (folders, now), pruned).await?;
+        let candidates: Vec<&str> = names.into_iter().filter(is_candidate).collect();
+        if candidates.is_empty() || mode == PruneMode::List {
+            return Ok(candidates.into_iter().map(at).collect());
         }
-        Ok(())
+        let contained = self.find_contained(service, &candidates, &settled).await?;
+        Ok(contained.iter().map(|name| at(name)).collect())
     }
 
     /// The candidates whose every row is in one of the packs, found by comparing copies.
@@ -210,22 +190,22 @@ impl RemoteStore {
         candidates: &[&str],
         packs: &[&Seal],
     ) -> Result<Vec<String>> {
-        let scratch = file::scratch(&self.data(), &unique_name(Clock::System.now()));
+        let scratch = file::scratch(&self.data, &unique_name(Clock::System.now()));
         let copy = ServiceArchive { here: scratch.join(ARCHIVE), there: service.there.clone() };
         let found = async {
             file::create_folders(&copy.here)?;
             let mut seals: BTreeMap<String, Seal> =
                 packs.iter().map(|&pack| (pack.folder_name(), pack.clone())).collect();
             for name in candidates {
-                if seals.contains_key(*name) {
-                    continue;
-                }
-                if let Some(seal) = self.read_seal(service, name).await? {
-                    seals.insert((*name).to_owned(), seal);
+                if !seals.contains_key(*name) {
+                    seals.extend(self.read_seal(service, name).await?.map(|seal| ((*name).to_owned(), seal)));
                 }
             }
             let stage = Stage::of_files(&self.control, "fetch", seals.values().map(|seal| seal.files.len()).sum());
-            let fetched = seals.values().map(|seal| self.fetch(&copy, seal, &stage));
+            let fetched = seals.values().map(|seal| async {
+                self.download(&copy, seal, &stage).await?.add_to(&copy.here, seal)?;
+                Ok::<(), Error>(())
+            });
             stream::iter(fetched).buffer_unordered(FOLDERS_AT_ONCE).try_collect::<()>().await?;
             stage.finish();
             let (folder, stop) = (copy.here.clone(), self.control.stop.clone());
@@ -240,56 +220,29 @@ impl RemoteStore {
             Ok(contained.into_iter().map(|removal| removal.folder).collect())
         };
         let found = found.await;
-        remove_scratch(&scratch)?;
+        if !file::is_gone(&scratch) {
+            remove::folder(&scratch).map_err(FileError::remove(&scratch))?;
+        }
         found
     }
-
-    /// Removes a folder, unless it is only listed.
-    async fn remove(
-        &self,
-        kind: StorePrunedKind,
-        at: &str,
-        (folders, now): (&Folders, DateTime<Utc>),
-        pruned: &mut StorePruned,
-    ) -> Result<()> {
-        if !pruned.dry_run {
-            self.store.remove_folder(at, now).await?;
-        }
-        if let Some(objects) = folders.get(at) {
-            pruned.add(kind, self.store.address(at), objects);
-        }
-        Ok(())
-    }
 }
 
-impl StorePruned {
-    fn add(&mut self, kind: StorePrunedKind, place: String, objects: &[Object]) {
-        let bytes = objects.iter().map(|object| object.bytes).sum();
-        self.removed.push(StorePrunedFolder { kind, place, objects: objects.len(), bytes });
-        self.freed += bytes;
-    }
-}
-
-/// The versions beyond the newest `keep` that are older than the latest, and whose next one is older than the grace period.
-/// The names begin with the second of the build; in one second, the first in the store is the first.
-fn surplus(mut dated: Vec<(DateTime<Utc>, String)>, latest: &str, keep: usize, now: DateTime<Utc>) -> Option<Surplus> {
-    let second = |version: &str| version.split_once('-').map(|(second, _)| second.to_owned());
-    dated.sort_by_cached_key(|(sealed_at, version)| (second(version), *sealed_at));
-    let latest = dated.iter().position(|(_, version)| version == latest)?;
+/// The versions beyond the newest `keep` that are older than the latest, and whose next one is older than the grace period;
+/// and the oldest of the others. The names begin with the second of the build; in one second, the first in the store is the
+/// first.
+fn surplus<'v>(
+    mut dated: Vec<(DateTime<Utc>, &'v str)>,
+    latest: &str,
+    keep: usize,
+    now: DateTime<Utc>,
+) -> Option<(Vec<&'v str>, &'v str)> {
+    dated.sort_by_key(|(sealed_at, version)| (second(version), *sealed_at));
+    let latest = dated.iter().position(|(_, version)| *version == latest)?;
     let most = dated.len().saturating_sub(keep).min(latest);
-    let is_replaced = |(sealed_at, _): &&(DateTime<Utc>, String)| now - *sealed_at > GRACE;
-    let count = dated.iter().skip(1).take(most).take_while(is_replaced).count();
-    let oldest_kept = dated.get(count)?.1.clone();
-    let versions: Vec<String> = dated.into_iter().take(count).map(|(_, version)| version).collect();
-    (!versions.is_empty()).then_some(Surplus { versions, oldest_kept })
-}
-
-/// Removes the copies.
-fn remove_scratch(scratch: &Path) -> Result<()> {
-    if file::is_gone(scratch) {
-        return Ok(());
-    }
-    remove::folder(scratch).map_err(FileError::remove(scratch))
+    let count = dated.iter().skip(1).take(most).take_while(|(sealed_at, _)| now - *sealed_at > GRACE).count();
+    let (_, oldest_kept) = *dated.get(count)?;
+    let versions = dated.into_iter().take(count).map(|(_, version)| version).collect();
+    (count > 0).then_some((versions, oldest_kept))
 }
 
 #[cfg(test)]
@@ -300,11 +253,10 @@ mod tests {
     fn remove(days: &[u32], latest: u32, keep: usize) -> (Vec<String>, String) {
         let name = |day: &u32| format!("202611{day:02}T120000Z-7f3a");
         let at = |day: u32| format!("2026-11-{day:02}T12:00:00Z").parse::<DateTime<Utc>>().unwrap();
-        let dated = days.iter().map(|day| (at(*day), name(day))).collect();
-        match surplus(dated, &name(&latest), keep, at(20)) {
-            Some(Surplus { versions, oldest_kept }) => (versions, oldest_kept),
-            None => (Vec::new(), String::new()),
-        }
+        let names: Vec<String> = days.iter().map(name).collect();
+        let dated = days.iter().zip(&names).map(|(day, name)| (at(*day), &**name)).collect();
+        let (versions, oldest_kept) = surplus(dated, &name(&latest), keep, at(20)).unwrap_or_default();
+        (versions.into_iter().map(str::to_owned).collect(), oldest_kept.to_owned())
     }
 
     fn names(days: &[u32]) -> Vec<String> {

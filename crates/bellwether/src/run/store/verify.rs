@@ -12,9 +12,14 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::push::{files_of, latest_of};
-use super::{ARCHIVE, DATASETS, RemoteStore, ServiceArchive, names_of_datasets, version_of, versions};
-use crate::archive::{Archive, Forgetting, SEAL, Seal, contradictions};
+use super::contents::Listing;
+use super::folder::{Sealed, differs_in_size};
+use super::latest::{Latest, latest_of};
+use super::objects::MAX_BYTES;
+use super::ours::{record_name, record_of};
+use super::push::files_of;
+use super::{ARCHIVE, DATASETS, RemoteStore};
+use crate::archive::{Archive, Forgetting, SEAL, Seal, contradictions, with_source};
 use crate::disk::file::{self, FileError, FileRecord};
 use crate::disk::{digest, links};
 use crate::error::{Error, ErrorKind, Result};
@@ -23,11 +28,7 @@ use crate::run::blocking;
 use crate::run::forget::newest_that_counts;
 use crate::run::observer::Stage;
 use crate::run::verify::{Repair, RepairKind, inspect};
-use crate::store::{Latest, Object, Sealed, by_folder, record_of};
 use crate::time::{Clock, unique_name};
-
-/// The most files read at once.
-const FILES_AT_ONCE: usize = 8;
 
 /// What of a store is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,11 +77,32 @@ pub struct StoreDifference {
     pub versions_only_there: Vec<String>,
 }
 
-impl StoreVerified {
+/// A verification in progress.
+struct Verification<'l> {
+    scope: VerifyScope,
+    listed: &'l Listing,
+    verified: StoreVerified,
+    /// The folders with files to compare.
+    folders: Vec<Sealed>,
+    /// The runs in the store.
+    runs: BTreeSet<String>,
+    /// These, and the runs that are known to be gone.
+    known: HashSet<String>,
+}
+
+impl Verification<'_> {
     /// Adds a fault of a folder, or of a single object.
     fn damage(&mut self, at: &str, fault: String) {
-        self.damaged.entry(at.to_owned()).or_insert_with(|| fault.clone());
-        self.faults.push(fault);
+        self.verified.damaged.entry(at.to_owned()).or_insert_with(|| fault.clone());
+        self.verified.faults.push(fault);
+    }
+}
+
+/// The message for a damaged record; any other failure ends the verification.
+fn fault_of(error: Error) -> Result<String> {
+    match error.kind() {
+        ErrorKind::Damaged | ErrorKind::Layout => Ok(with_source(&error)),
+        _ => Err(error),
     }
 }
 
@@ -92,250 +114,205 @@ impl RemoteStore {
     ///
     /// Any failure of a request.
     pub async fn verify(&self, scope: &VerifyScope) -> Result<StoreVerified> {
-        let (archive, datasets) = tokio::join!(self.store.list(ARCHIVE), self.store.list(DATASETS));
-        let (archive, datasets) = (archive?, datasets?);
-        let mut verified = StoreVerified { url: self.url().to_string(), ..StoreVerified::default() };
-        let (mut runs, mut known) = (BTreeSet::new(), HashSet::new());
-        let mut folders = self.sealed_folders(&archive, scope, (&mut runs, &mut known), &mut verified).await?;
-        folders.extend(self.versions(&datasets, scope, &known, &mut verified).await?);
+        let listed = &self.inventory().await?;
+        let unfinished = listed.folders().into_iter().filter(|(_, folder)| !folder.is_complete);
+        let unfinished = unfinished.map(|(at, _)| at.to_owned()).collect();
+        let mut verification = Verification {
+            scope: *scope,
+            listed,
+            verified: StoreVerified { url: self.url().to_string(), unfinished, ..StoreVerified::default() },
+            folders: Vec::new(),
+            runs: BTreeSet::new(),
+            known: HashSet::new(),
+        };
+        self.verify_seals(&mut verification).await?;
+        self.verify_versions(&mut verification).await?;
+        let folders = std::mem::take(&mut verification.folders);
         let files: Vec<(&Sealed, &FileRecord)> =
             folders.iter().flat_map(|folder| folder.files.iter().map(move |file| (folder, file))).collect();
         let stage = Stage::of_files(&self.control, "verify", files.len());
-        let sizes: HashMap<&str, u64> =
-            archive.iter().chain(&datasets).map(|object| (object.key.as_str(), object.bytes)).collect();
         let faults = files.iter().map(|(folder, file)| async {
             let key = format!("{}/{}", folder.at, file.name);
-            let fault = match (scope, sizes.get(key.as_str())) {
-                (VerifyScope::Sizes, None) => Some("it is missing".to_owned()),
-                (VerifyScope::Sizes, Some(bytes)) if *bytes == file.bytes => None,
-                (VerifyScope::Sizes, Some(bytes)) => Some(format!("it has {bytes} bytes, expected {}", file.bytes)),
+            let fault = match (scope, listed.0.get(&key)) {
                 (VerifyScope::All, _) => self.store.fault(&key, file).await?,
+                (VerifyScope::Sizes, None) => Some("it is missing".to_owned()),
+                (VerifyScope::Sizes, Some(object)) => {
+                    (object.bytes != file.bytes).then(|| differs_in_size(object.bytes, file))
+                }
             };
             stage.count(0, file.bytes);
             Ok::<_, Error>(fault.map(|fault| (&folder.at, format!("`{}`: {fault}", self.store.address(&key)))))
         });
-        let faults: Vec<Option<(&String, String)>> = stream::iter(faults).buffered(FILES_AT_ONCE).try_collect().await?;
+        let faults: Vec<Option<(&String, String)>> = stream::iter(faults).buffered(8).try_collect().await?;
         stage.finish();
-        verified.files += files.len();
-        faults.into_iter().flatten().for_each(|(at, fault)| verified.damage(at, fault));
-        verified.unfinished = unfinished_folders(&archive).chain(unfinished_folders(&datasets)).collect();
-        let versions = versions(&datasets).map(|(name, version)| format!("{name}/{version}")).collect();
-        verified.difference = self.difference(&runs, &versions).await?;
+        verification.verified.files += files.len();
+        faults.into_iter().flatten().for_each(|(at, fault)| verification.damage(at, fault));
+        let Verification { mut verified, runs, .. } = verification;
+        verified.difference = self.difference(&runs, listed)?;
         Ok(verified)
     }
 
     /// Compares this machine with the runs and versions in the store; `None` if what this machine has cannot be read.
-    async fn difference(
-        &self,
-        runs: &BTreeSet<String>,
-        versions: &BTreeSet<String>,
-    ) -> Result<Option<StoreDifference>> {
-        let archives = self.archives().await?;
+    fn difference(&self, runs: &BTreeSet<String>, listed: &Listing) -> Result<Option<StoreDifference>> {
+        let archives = self.archives(listed)?;
         let here = || -> Result<(BTreeSet<String>, BTreeSet<String>)> {
             let (mut runs, mut versions) = (BTreeSet::new(), BTreeSet::new());
             for service in archives.iter().filter(|service| !file::is_gone(&service.here)) {
                 let archive = Archive::open(&service.here)?;
                 runs.extend(archive.names_in_folders().into_iter().map(str::to_owned));
             }
-            for name in export::names(&self.datasets)? {
-                let own = VersionRecord::of_dataset(&self.datasets, &name)?.into_iter();
+            for name in export::names(&self.datasets())? {
+                let own = VersionRecord::of_dataset(&self.datasets(), &name)?.into_iter();
                 versions.extend(own.map(|(_, whole)| format!("{name}/{}", whole.version)));
             }
             Ok((runs, versions))
         };
         let Ok((runs_here, versions_here)) = here() else { return Ok(None) };
+        let complete = listed.folders().into_iter().filter(|(_, folder)| folder.is_complete);
+        let versions = complete.filter_map(|(at, _)| Some(at.strip_prefix("datasets/")?.to_owned()));
+        let versions: BTreeSet<String> = versions.collect();
         Ok(Some(StoreDifference {
             runs: runs_here.intersection(runs).count(),
             only_here: runs_here.difference(runs).cloned().collect(),
             only_there: runs.difference(&runs_here).cloned().collect(),
-            versions: versions_here.intersection(versions).count(),
-            versions_only_here: versions_here.difference(versions).cloned().collect(),
+            versions: versions_here.intersection(&versions).count(),
+            versions_only_here: versions_here.difference(&versions).cloned().collect(),
             versions_only_there: versions.difference(&versions_here).cloned().collect(),
         }))
     }
 
-    /// The sealed folders. The runs that they hold are added to some, and with those that they know to be gone, to the
-    /// `known` ones.
-    async fn sealed_folders(
-        &self,
-        archive: &[Object],
-        scope: &VerifyScope,
-        (runs, known): (&mut BTreeSet<String>, &mut HashSet<String>),
-        verified: &mut StoreVerified,
-    ) -> Result<Vec<Sealed>> {
-        let mut folders = Vec::new();
-        for service in self.archives().await? {
-            let own = self.own_seals(&service, scope)?;
-            known.extend(
-                service.note_names(archive).filter_map(|name| name.strip_prefix("forgotten=")).map(str::to_owned),
-            );
-            for name in service.note_names(archive) {
+    /// Verifies the seals and notes of every service.
+    async fn verify_seals(&self, verification: &mut Verification<'_>) -> Result<()> {
+        let listed = verification.listed;
+        for service in self.archives(listed)? {
+            let is_by_size = verification.scope == VerifyScope::Sizes && !file::is_gone(&service.here);
+            let here = is_by_size.then(|| Archive::open(&service.here)).transpose()?;
+            let own = here.iter().flat_map(Archive::all_seals).map(|seal| (seal.folder_name(), seal));
+            let own: HashMap<String, &Seal> = own.collect();
+            for name in listed.notes(&service.there) {
+                verification.known.extend(name.strip_prefix("forgotten=").map(str::to_owned));
                 let at = format!("{}/{name}", service.there);
-                let (text, place) = (self.store.record(&at, SEAL).await?.unwrap_or_default(), self.store.address(&at));
-                if let Err(error) = Forgetting::parse(&text, Path::new(&place)) {
-                    verified.damage(&at, fault(error)?);
+                let text = self.store.record(&at).await?.unwrap_or_default();
+                if let Err(error) = Forgetting::parse(&text, Path::new(&self.store.address(&at))) {
+                    verification.damage(&at, fault_of(error)?);
                 }
             }
             let mut seals = Vec::new();
-            // One whose record is too short to be one may be being cleared.
-            let is_verified = |object: &&Object| *scope == VerifyScope::All || object.may_be_record();
-            for name in service.sealed_names(archive.iter().filter(is_verified)) {
+            for name in listed.recorded(&service.there) {
                 let at = format!("{}/{name}", service.there);
-                let seal = match own.get(name) {
-                    Some(seal) => {
-                        self.compare_size(archive, (&at, SEAL), &service.here.join(name), verified)?;
-                        Ok(Some(seal.clone()))
-                    }
-                    None => self.read_seal(&service, name).await,
-                };
-                match seal {
-                    Ok(Some(seal)) => {
-                        folders.push(service.sealed_folder(&seal));
-                        runs.extend(seal.runs().map(|run| run.run.clone()));
-                        known.extend(seal.runs().flat_map(|run| run.lost.iter().chain([&run.run])).cloned());
-                        seals.push(seal);
-                    }
-                    Ok(None) => {}
-                    Err(error) => verified.damage(&at, fault(error)?),
-                }
+                let own = own.get(name).map(|seal| (service.here.join(name).join(SEAL), (*seal).clone()));
+                let Some((seal, _)) = self.verify_record(&at, own, Seal::of, verification).await? else { continue };
+                verification.folders.push(service.sealed_folder(&seal));
+                verification.runs.extend(seal.runs().map(|run| run.run.clone()));
+                verification.known.extend(seal.runs().flat_map(|run| run.lost.iter().chain([&run.run])).cloned());
+                seals.push(seal);
             }
             let at = self.store.address(&service.there);
-            verified.faults.extend(contradictions(seals.iter()).into_iter().map(|fault| format!("`{at}`: {fault}")));
-        }
-        Ok(folders)
-    }
-
-    /// The seals that this machine has of a service, by the name of the folder, if they are enough.
-    fn own_seals(&self, service: &ServiceArchive, scope: &VerifyScope) -> Result<HashMap<String, Seal>> {
-        if *scope == VerifyScope::All || file::is_gone(&service.here) {
-            return Ok(HashMap::new());
-        }
-        let archive = Archive::open(&service.here)?;
-        Ok(archive.all_seals().map(|seal| (seal.folder_name(), seal.clone())).collect())
-    }
-
-    async fn versions(
-        &self,
-        datasets: &[Object],
-        scope: &VerifyScope,
-        known: &HashSet<String>,
-        verified: &mut StoreVerified,
-    ) -> Result<Vec<Sealed>> {
-        let mut folders = Vec::new();
-        let mut complete: BTreeMap<&str, Vec<Latest>> = BTreeMap::new();
-        let is_read = |object: &&Object| *scope == VerifyScope::All || object.may_be_record();
-        for (name, version) in datasets.iter().filter(is_read).filter_map(version_of) {
-            let at = format!("{DATASETS}/{name}/{version}");
-            let own = if *scope == VerifyScope::Sizes { self.own_version(name, version)? } else { None };
-            let read = match own {
-                Some((path, whole)) => Ok(Some((Some(path), whole))),
-                None => self.read_version(name, version).await.map(|read| read.map(|(_, whole)| (None, whole))),
-            };
-            let (path, whole) = match read {
-                Ok(Some(read)) => read,
-                Ok(None) => continue,
-                Err(error) => {
-                    verified.damage(&at, fault(error)?);
-                    continue;
-                }
-            };
-            verified.files += 1;
-            if let Some(path) = &path {
-                self.compare_size(datasets, (&at, RECORD), path, verified)?;
-                self.compare_size(datasets, (&at, FACTS), path, verified)?;
-            } else {
-                let key = format!("{at}/{FACTS}");
-                let found = self.store.read(&key).await?.map(|bytes| digest::of(&bytes));
-                if found.as_deref() != Some(&*whole.facts) {
-                    let key = self.store.address(&key);
-                    verified.damage(&at, format!("`{key}`: it is missing or does not match its checksum"));
-                }
-            }
-            let lacks = whole.runs.iter().filter(|run| !known.contains(*run)).map(|run| {
-                let key = self.store.address(&format!("{at}/{RECORD}"));
-                format!("`{key}`: it was built from run `{run}`, which is missing")
-            });
-            verified.faults.extend(lacks);
-            complete.entry(name).or_default().push(latest_of(&whole));
-            folders.push(Sealed { at, record: RECORD, files: whole.files });
-        }
-        for name in names_of_datasets(datasets) {
-            let complete = complete.get(name).map_or(&[][..], Vec::as_slice);
-            if let Some(fault) = self.fault_of_latest(name, complete, datasets).await? {
-                verified.damage(&format!("{DATASETS}/{name}/latest.json"), fault);
-            }
-        }
-        Ok(folders)
-    }
-
-    /// What is wrong with what names the latest version of a dataset, of which some versions are complete.
-    async fn fault_of_latest(&self, name: &str, complete: &[Latest], listed: &[Object]) -> Result<Option<String>> {
-        let at = self.store.address(&format!("{DATASETS}/{name}/latest.json"));
-        Ok(match self.store.latest(name).await {
-            Ok(Some(latest)) => match complete.iter().find(|complete| complete.version == latest.version) {
-                Some(expected) if *expected == latest => None,
-                Some(_) => Some(format!("`{at}`: it differs from the record of its version")),
-                // Another machine published it meanwhile.
-                None if self.is_new(name, &latest.version, listed).await? => None,
-                None => Some(format!("`{at}`: it names `{}`, which is missing", latest.version)),
-            },
-            Ok(None) if versions(listed).any(|(of, _)| of == name) => {
-                Some(format!("`{at}`: it is missing, so no machine finds the latest version"))
-            }
-            Ok(None) => None,
-            Err(error) => Some(fault(error)?),
-        })
-    }
-
-    /// Compares the size of an object in a folder with that of a file of this machine, if it has it.
-    fn compare_size(
-        &self,
-        listed: &[Object],
-        (at, name): (&str, &str),
-        own: &Path,
-        verified: &mut StoreVerified,
-    ) -> Result<()> {
-        let (own, key) = (own.join(name), format!("{at}/{name}"));
-        let size = match own.symlink_metadata() {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            found => found.map_err(FileError::read(&own))?.len(),
-        };
-        if listed.iter().find(|object| object.key == key).is_none_or(|object| object.bytes != size) {
-            verified.damage(at, format!("`{}`: it is missing or has another size", self.store.address(&key)));
+            let faults = contradictions(seals.iter()).into_iter().map(|fault| format!("`{at}`: {fault}"));
+            verification.verified.faults.extend(faults);
         }
         Ok(())
     }
 
-    /// A version of this machine, whose record need not be read from the store.
-    fn own_version(&self, name: &str, version: &str) -> Result<Option<(PathBuf, VersionRecord)>> {
-        let path = self.datasets.join(name).join(version);
-        match links::read(&path.join(RECORD)) {
-            Ok(text) => Ok(Some((path.clone(), VersionRecord::of_version(&text, &path)?))),
-            Err(error) if FileError::is_missing(&error) => Ok(None),
-            Err(error) => Err(error),
+    /// The record of a folder, and whether it is in the store alone; `None` if it is damaged, or none. One that this machine
+    /// has is not read from the store: its size is compared.
+    async fn verify_record<T>(
+        &self,
+        at: &str,
+        own: Option<(PathBuf, T)>,
+        parse: impl Fn(&[u8], &Path) -> Result<T>,
+        verification: &mut Verification<'_>,
+    ) -> Result<Option<(T, bool)>> {
+        // One that is too short to be one may be being cleared.
+        if let Some((path, record)) = own.filter(|_| verification.listed.has_record(at)) {
+            self.compare_size(&record_of(at), &path, verification)?;
+            return Ok(Some((record, false)));
+        }
+        match self.read_record(at, parse).await {
+            Ok(read) => Ok(read.map(|(_, record)| (record, true))),
+            Err(error) => {
+                verification.damage(at, fault_of(error)?);
+                Ok(None)
+            }
         }
     }
-}
 
-/// The message for a damaged record; any other failure ends the verification.
-fn fault(error: Error) -> Result<String> {
-    let is_fault = matches!(error.kind(), ErrorKind::Damaged | ErrorKind::Layout);
-    if !is_fault {
-        return Err(error);
+    /// Verifies the records of versions, their facts, and what names the latest of each dataset.
+    async fn verify_versions(&self, verification: &mut Verification<'_>) -> Result<()> {
+        let listed = verification.listed;
+        for name in listed.datasets() {
+            let (dataset, mut complete) = (format!("{DATASETS}/{name}"), Vec::new());
+            for version in listed.recorded(&dataset) {
+                let (at, path) = (format!("{dataset}/{version}"), self.datasets().join(name).join(version));
+                let own = if verification.scope == VerifyScope::Sizes { own_version(&path)? } else { None };
+                let own = own.map(|whole| (path.join(RECORD), whole));
+                let read = self.verify_record(&at, own, VersionRecord::of_version, verification).await?;
+                let Some((whole, is_read)) = read else { continue };
+                verification.verified.files += 1;
+                let facts = format!("{at}/{FACTS}");
+                if is_read {
+                    let content = self.store.get(&facts, MAX_BYTES).await?;
+                    if content.is_none_or(|content| digest::of(&content.bytes) != whole.facts) {
+                        let facts = self.store.address(&facts);
+                        verification.damage(&at, format!("`{facts}`: it is missing or does not match its checksum"));
+                    }
+                } else {
+                    self.compare_size(&facts, &path.join(FACTS), verification)?;
+                }
+                let record = self.store.address(&record_of(&at));
+                for run in whole.runs.iter().filter(|run| !verification.known.contains(*run)) {
+                    let fault = format!("`{record}`: it was built from run `{run}`, which is missing");
+                    verification.verified.faults.push(fault);
+                }
+                complete.push(Latest::from(&whole));
+                verification.folders.push(Sealed { at, files: whole.files });
+            }
+            if let Some(fault) = self.fault_of_latest(name, &complete, listed).await? {
+                verification.damage(&latest_of(name), fault);
+            }
+        }
+        Ok(())
     }
-    let reason = std::error::Error::source(&error).map(|reason| format!(": {reason}"));
-    Ok(format!("{error}{}", reason.unwrap_or_default()))
-}
 
-/// The folders in a listing that have objects and no record.
-fn unfinished_folders(listed: &[Object]) -> impl Iterator<Item = String> {
-    by_folder(listed.to_vec()).into_iter().filter_map(|(folder, objects)| {
-        let record = format!("{folder}/{}", record_of(&folder));
-        objects.iter().all(|object| object.key != record || !object.may_be_record()).then_some(folder)
-    })
-}
+    /// What is wrong with what names the latest version of a dataset, of which some versions are complete.
+    async fn fault_of_latest(&self, name: &str, complete: &[Latest], listed: &Listing) -> Result<Option<String>> {
+        let fault = match self.store.latest(name).await {
+            Ok(Some(latest)) => match complete.iter().find(|complete| complete.version == latest.version) {
+                Some(expected) if *expected == latest => return Ok(None),
+                Some(_) => "it differs from the record of its version".to_owned(),
+                None => {
+                    let is_listed = listed.has_record(&format!("{DATASETS}/{name}/{}", latest.version));
+                    let read = if is_listed { Ok(None) } else { self.read_version(name, &latest.version).await };
+                    match read {
+                        Err(error) if !FileError::is_damage(&error) => return Err(error),
+                        // Another machine published it meanwhile.
+                        Ok(Some(_)) => return Ok(None),
+                        _ => format!("it names `{}`, which is missing", latest.version),
+                    }
+                }
+            },
+            Ok(None) if listed.complete(&format!("{DATASETS}/{name}")).next().is_some() => {
+                "it is missing, so no machine finds the latest version".to_owned()
+            }
+            Ok(None) => return Ok(None),
+            Err(error) => return fault_of(error).map(Some),
+        };
+        Ok(Some(format!("`{}`: {fault}", self.store.address(&latest_of(name)))))
+    }
 
-impl RemoteStore {
+    /// Compares the size of an object in a folder with that of a file of this machine, if it has it.
+    fn compare_size(&self, key: &str, own: &Path, verification: &mut Verification<'_>) -> Result<()> {
+        let size = match own.symlink_metadata() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            found => found.map_err(FileError::read(own))?.len(),
+        };
+        if verification.listed.0.get(key).is_none_or(|object| object.bytes != size) {
+            let fault = format!("`{}`: it is missing or has another size", self.store.address(key));
+            verification.damage(key.rsplit_once('/').map_or(key, |(at, _)| at), fault);
+        }
+        Ok(())
+    }
+
     /// Moves aside what is damaged in the store, and sends what it lacks then. Returns what is wrong afterwards.
     ///
     /// # Errors
@@ -344,34 +321,35 @@ impl RemoteStore {
     /// puts, and any failure of a request.
     pub async fn repair(&self) -> Result<StoreVerified> {
         self.store.probe().await?;
-        let (archive, data, control) = (self.archive.clone(), self.data(), self.control.clone());
+        let (archive, data, control) = (self.archive.clone(), self.data.clone(), self.control.clone());
         let here = blocking(move || inspect(&archive, &data, &control)).await?;
         if let Some((path, _)) = here.damaged.first_key_value() {
             let message = format!("`{}` is damaged, so this machine cannot repair a store", path.display());
             return Err(Error::new(ErrorKind::Damaged, message).with_hint("run `bellwether verify --repair` first"));
         }
         let StoreVerified { mut damaged, difference: before, .. } = self.verify(&VerifyScope::All).await?;
-        let (archive, datasets) = tokio::join!(self.store.list(ARCHIVE), self.store.list(DATASETS));
-        for (at, objects) in by_folder([archive?, datasets?].concat()) {
-            if let Some(fault) = self.torn(&at, &objects).await? {
-                damaged.entry(at).or_insert(fault);
+        let listed = self.inventory().await?;
+        for (at, _) in listed.folders().into_iter().filter(|(_, folder)| !folder.is_complete) {
+            if let Some(fault) = self.torn(at, &listed).await? {
+                damaged.entry(at.to_owned()).or_insert(fault);
             }
         }
         let name = unique_name(Clock::System.now());
         for at in damaged.keys() {
             match at.ends_with(".json") {
                 true => self.store.set_aside(at, &name).await?,
-                false => self.store.set_folder_aside(at, record_of(at), &name).await?,
+                false => self.store.set_folder_aside(at, &name).await?,
             }
         }
-        for service in self.archives().await? {
+        let archives = self.list_archives().await?;
+        for service in self.archives(&archives)? {
             // What was built from a forgotten run does not become the latest, on a machine without an archive either.
-            self.pull_notes(&service, &self.store.list(&service.there).await?).await?;
+            self.pull_notes(&service, &archives).await?;
         }
         self.push().await?;
         let mut repaired = self.repair_latest(&damaged, &name).await?;
         for (at, fault) in damaged.iter().filter(|(at, _)| !at.ends_with(".json")) {
-            repaired.push(match self.store.record(at, record_of(at)).await? {
+            repaired.push(match self.store.record(at).await? {
                 Some(_) => self.repaired(RepairKind::Sent, at, fault),
                 None => {
                     let next = "this machine does not have it: `bellwether store push` on one that has it sends it";
@@ -381,14 +359,12 @@ impl RemoteStore {
         }
         let after = self.verify(&VerifyScope::All).await?;
         let lacked = |difference: &Option<StoreDifference>| -> BTreeSet<String> {
-            let lists = difference
-                .iter()
-                .map(|it| (it.only_here.iter().map(|run| format!("run={run}")), &it.versions_only_here));
-            lists.flat_map(|(runs, versions)| runs.chain(versions.iter().cloned())).collect()
+            let Some(difference) = difference else { return BTreeSet::new() };
+            let runs = difference.only_here.iter().map(|run| format!("run={run}"));
+            runs.chain(difference.versions_only_here.iter().cloned()).collect()
         };
-        for name in lacked(&before).difference(&lacked(&after.difference)) {
-            let (kind, reason) = (RepairKind::Sent, "the store lacked it".to_owned());
-            repaired.push(Repair { kind, place: name.clone(), reason });
+        for place in lacked(&before).difference(&lacked(&after.difference)).cloned() {
+            repaired.push(Repair { kind: RepairKind::Sent, place, reason: "the store lacked it".to_owned() });
         }
         Ok(StoreVerified { repaired, ..after })
     }
@@ -399,24 +375,19 @@ impl RemoteStore {
 
     /// What is wrong with an upload that was interrupted, if this machine has what was sent: nothing else can be sent in its
     /// place.
-    async fn torn(&self, at: &str, objects: &[Object]) -> Result<Option<String>> {
-        let record = record_of(at);
-        if objects.iter().any(|object| object.key == format!("{at}/{record}") && object.may_be_record()) {
-            return Ok(None);
-        }
-        let (root, below) = at.split_once('/').unwrap_or_default();
-        let folder = if root == ARCHIVE { self.archive.join(below) } else { self.datasets.join(below) };
-        if file::is_gone(&folder.join(record)) {
-            return Ok(None);
-        }
-        let text = links::read(&folder.join(record))?;
-        let files: Vec<FileRecord> = match record {
-            SEAL => Seal::of(&text, &folder)?.files,
-            _ => files_of(&folder, &VersionRecord::of_version(&text, &folder)?)?,
+    async fn torn(&self, at: &str, listed: &Listing) -> Result<Option<String>> {
+        let folder = match at.split_once('/') {
+            Some((ARCHIVE, below)) => self.archive.join(below),
+            _ => self.data.join(at),
+        };
+        let Some(text) = own_record(&folder.join(record_name(at)))? else { return Ok(None) };
+        let files = match at.starts_with(ARCHIVE) {
+            true => Seal::of(&text, &folder)?.files,
+            false => files_of(&folder, &VersionRecord::of_version(&text, &folder)?)?,
         };
         for file in files {
             let key = format!("{at}/{}", file.name);
-            if objects.iter().any(|object| object.key == key)
+            if listed.0.contains_key(&key)
                 && let Some(fault) = self.store.fault(&key, &file).await?
             {
                 return Ok(Some(format!("`{}`: {fault}", file.name)));
@@ -430,29 +401,41 @@ impl RemoteStore {
     async fn repair_latest(&self, damaged: &BTreeMap<String, String>, repair: &str) -> Result<Vec<Repair>> {
         let mut repaired = Vec::new();
         let listed = self.store.list(DATASETS).await?;
-        for name in names_of_datasets(&listed) {
-            let at = format!("{DATASETS}/{name}/latest.json");
-            let mut intact = Vec::new();
-            for (_, version) in versions(&listed).filter(|(of, _)| *of == name) {
+        for name in listed.datasets() {
+            let (at, mut intact) = (latest_of(name), Vec::new());
+            for version in listed.complete(&format!("{DATASETS}/{name}")) {
                 match self.read_version(name, version).await {
                     // It was set aside, and nobody here has it.
                     Err(error) if FileError::is_damage(&error) => {}
                     read => intact.extend(read?.map(|(_, whole)| whole)),
                 }
             }
-            let latest: Vec<Latest> = intact.iter().map(latest_of).collect();
+            let latest: Vec<Latest> = intact.iter().map(Latest::from).collect();
             let fault = self.fault_of_latest(name, &latest, &listed).await?;
             if fault.is_some() {
                 self.store.set_aside(&at, repair).await?;
             }
             let Some(fault) = damaged.get(&at).or(fault.as_ref()) else { continue };
-            let newest = newest_that_counts(&self.archive, &intact)?;
-            if let Some(newest) = newest {
-                self.store.name_latest(&latest_of(newest), None).await?;
+            let mut kind = RepairKind::SetAside;
+            if let Some(newest) = newest_that_counts(&self.archive, &intact)? {
+                self.store.name_latest(&Latest::from(newest), None).await?;
+                kind = RepairKind::Rebuilt;
             }
-            let kind = if newest.is_some() { RepairKind::Rebuilt } else { RepairKind::SetAside };
             repaired.push(self.repaired(kind, &at, fault));
         }
         Ok(repaired)
     }
+}
+
+/// A record of this machine; `None` if it has none.
+fn own_record(path: &Path) -> Result<Option<Vec<u8>>> {
+    match links::read(path) {
+        Err(error) if FileError::is_missing(&error) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
+/// The record of a version of this machine; `None` if it has none.
+fn own_version(path: &Path) -> Result<Option<VersionRecord>> {
+    own_record(&path.join(RECORD))?.map(|text| VersionRecord::of_version(&text, path)).transpose()
 }

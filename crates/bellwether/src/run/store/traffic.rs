@@ -22,31 +22,19 @@ use reqwest::redirect;
 use tokio::time::timeout;
 use url::Url;
 
-use super::fault::{Explained, FaultVerdict};
-use super::list::SkippedKeys;
+use super::contents::SkippedKeys;
+use super::fault::{Failure, Verdict};
 use super::listing;
 use super::objects::{STALL, Streamed};
 use crate::net::address::{host_of, is_loopback};
 use crate::net::connection::{innermost, is_certificate};
 use crate::net::tls;
 
-/// The longest time to connect.
-const CONNECT: Duration = Duration::from_secs(5);
-
-/// The same for the metadata service of an instance: most machines have none.
-const CONNECT_TO_METADATA: Duration = Duration::from_secs(1);
-
-/// The longest requested wait that is honoured.
-const MAX_WAIT: Duration = Duration::from_secs(60);
-
 /// The largest answer that is not an object: a page of five thousand names takes half of it.
 const MAX_BYTES: usize = 16 << 20;
 
 /// The most bytes read of an error.
 const MAX_FAULT_BYTES: usize = 64 << 10;
-
-/// The longest time to wait for it.
-const MAX_FAULT_TIME: Duration = Duration::from_secs(5);
 
 /// The retries of a request, which are bounded in number and time.
 pub(super) fn retries() -> RetryConfig {
@@ -64,10 +52,11 @@ pub(super) struct Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let is_set = |key| options.get_config_value(&key).is_some_and(|value| value == "true");
-        let is_default = |key| options.get_config_value(&key) == ClientOptions::default().get_config_value(&key);
-        let connect = if is_default(ClientConfigKey::ConnectTimeout) { CONNECT } else { CONNECT_TO_METADATA };
-        let build = |client: reqwest::ClientBuilder| -> object_store::Result<HttpClient> {
+        let set = |key| options.get_config_value(&key);
+        // The client sets a limit of its own for the metadata service of an instance: most machines have none.
+        let default = ClientOptions::default().get_config_value(&ClientConfigKey::ConnectTimeout);
+        let seconds = if set(ClientConfigKey::ConnectTimeout) == default { 5 } else { 1 };
+        let build = |client: reqwest::ClientBuilder| {
             // A large object may take longer than any fixed time, so the limit is on silence.
             let client = client
                 .user_agent(concat!("bellwether/", env!("CARGO_PKG_VERSION")))
@@ -78,22 +67,25 @@ impl HttpConnector for Connector {
                 .no_brotli()
                 .no_zstd()
                 .no_deflate()
-                .connect_timeout(connect)
+                .connect_timeout(Duration::from_secs(seconds))
                 .read_timeout(STALL)
                 .build();
-            let explained = |error| {
-                Explained::new(FaultVerdict::Refusal, format!("cannot set up the client: {}", innermost(&error)))
-            };
-            client.map(HttpClient::new).map_err(|error| explained(error).into_store_error())
+            client
+                .map(HttpClient::new)
+                .map_err(|error| refusal(format!("cannot set up the client: {}", innermost(&error))))
         };
         Ok(HttpClient::new(Guarded {
             direct: build(tls::client().no_proxy())?,
             by_environment: build(tls::client())?,
             proxies: Arc::clone(&self.proxies),
-            allows_http: is_set(ClientConfigKey::AllowHttp),
+            allows_http: set(ClientConfigKey::AllowHttp).is_some_and(|value| value == "true"),
             skipped: self.skipped.clone(),
         }))
     }
+}
+
+fn refusal(reason: impl Into<String>) -> Failure {
+    Failure::new(Verdict::Refused, reason)
 }
 
 /// A client whose answers are bounded.
@@ -111,19 +103,17 @@ struct Guarded {
 #[async_trait]
 impl HttpService for Guarded {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let uri = request.uri().clone();
-        let (method, is_listing) = (request.method().clone(), is_listing(&request));
+        let (method, uri, is_listing) = (request.method().clone(), request.uri().clone(), is_listing(&request));
         let is_streamed = request.extensions().get::<Streamed>().is_some();
         let is_metadata = request.headers().keys().any(|name| name.as_str().starts_with("x-aws-ec2-metadata"));
-        let Route { host, client, proxy } = self.route(&uri)?;
-        let response = match client.execute(request).await {
-            Ok(response) => response,
-            Err(error) => return Err(unreachable(&host, proxy.as_deref(), &error)),
-        };
+        let url = Url::parse(&uri.to_string()).map_err(|_| refusal("its address is not valid"))?;
+        let (client, proxy) = self.route(&url, &uri)?;
+        let response = client.execute(request).await;
+        let response = response.map_err(|error| unreachable(&host_of(&url), proxy.as_deref(), &error))?;
         let status = response.status();
         tracing::debug!(%method, %status, "a store answered");
         if status.is_redirection() && status.as_u16() != 304 {
-            return Err(Explained::new(FaultVerdict::Refusal, redirect_reason(&response, &uri)).into());
+            return Err(refusal(redirect_reason(&response, &url)).into());
         }
         if let Some(wait) = wait(&response) {
             tracing::info!(%status, seconds = wait.as_secs(), "waiting as the store requests");
@@ -132,7 +122,11 @@ impl HttpService for Guarded {
         let (parts, body) = response.into_parts();
         let body = match status.is_success() {
             true if is_streamed => return Ok(HttpResponse::from_parts(parts, body)),
-            true if is_listing => self.listing(&whole(body).await?)?,
+            true if is_listing => {
+                let (text, skipped) = listing::usable(&whole(body).await?).map_err(refusal)?;
+                self.skipped.add(skipped);
+                text.into()
+            }
             true if is_metadata => metadata(whole(body).await?)?,
             true => whole(body).await?,
             false => beginning(body).await,
@@ -141,47 +135,27 @@ impl HttpService for Guarded {
     }
 }
 
-/// How a host is reached.
-struct Route<'a> {
-    host: String,
-    client: &'a HttpClient,
-    /// The proxy, without credentials.
-    proxy: Option<String>,
-}
-
 impl Guarded {
-    /// The route to an address.
-    fn route(&self, uri: &Uri) -> Result<Route<'_>, HttpError> {
-        let refused = |reason: String| HttpError::from(Explained::new(FaultVerdict::Refusal, reason));
-        let url = Url::parse(&uri.to_string()).map_err(|_| refused("its address is not valid".to_owned()))?;
-        let host = host_of(&url);
-        if is_direct(&url) {
-            return Ok(Route { host, client: &self.direct, proxy: None });
+    /// The client for an address, and the proxy that it is reached through, without credentials.
+    fn route(&self, url: &Url, uri: &Uri) -> Result<(&HttpClient, Option<String>), Failure> {
+        let host = host_of(url);
+        if is_direct(url) {
+            return Ok((&self.direct, None));
         }
         if url.scheme() != "https" && !self.allows_http {
-            return Err(refused(format!("`{host}` would be reached by plain http: use `https://`")));
+            return Err(refusal(format!("`{host}` would be reached by plain http: use `https://`")));
         }
-        let Some(proxy) = self.proxies.intercept(uri) else {
-            return Ok(Route { host, client: &self.direct, proxy: None });
-        };
+        let Some(proxy) = self.proxies.intercept(uri) else { return Ok((&self.direct, None)) };
         let address = proxy.uri();
         let port = address.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
         let name = format!("{}{port}", address.host().unwrap_or("?"));
         match address.scheme_str() {
-            Some("http" | "https") => Ok(Route { host, client: &self.by_environment, proxy: Some(name) }),
-            _ => Err(refused(format!(
+            Some("http" | "https") => Ok((&self.by_environment, Some(name))),
+            _ => Err(refusal(format!(
                 "`{host}` would be reached through the proxy `{name}`: only proxies with an `http://` or `https://` \
                  address are supported"
             ))),
         }
-    }
-
-    /// The usable part of a listing.
-    fn listing(&self, answer: &[u8]) -> Result<Bytes, HttpError> {
-        let usable =
-            listing::usable(answer).map_err(|fault| Explained::new(FaultVerdict::Refusal, fault.to_string()))?;
-        self.skipped.add(usable.skipped);
-        Ok(usable.text.into())
     }
 }
 
@@ -209,44 +183,44 @@ fn unreachable(host: &str, proxy: Option<&str>, error: &HttpError) -> HttpError 
         _ => innermost(error),
     };
     if is_certificate(error) {
-        return Explained::new(FaultVerdict::Certificate { host: host.to_owned() }, reason).into();
+        return Failure::new(Verdict::Certificate(host.to_owned()), reason).into();
     }
     let what = if error.kind() == HttpErrorKind::Connect { "cannot connect to" } else { "cannot get an answer of" };
-    let explained = Explained::new(FaultVerdict::Temporary, format!("{what} `{host}`{through}: {reason}"));
-    HttpError::new(error.kind(), explained)
+    HttpError::new(error.kind(), Failure::new(Verdict::Temporary, format!("{what} `{host}`{through}: {reason}")))
 }
 
 /// Why a redirect is refused: where it points, without anything that may be a secret.
-fn redirect_reason(response: &HttpResponse, from: &Uri) -> String {
+fn redirect_reason(response: &HttpResponse, from: &Url) -> String {
     let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
-    let region = header("x-amz-bucket-region").filter(|region| region.len() <= 32);
-    let to = header(LOCATION.as_str()).and_then(|to| Url::parse(&from.to_string()).ok()?.join(to).ok());
-    match (to, region) {
-        (_, Some(region)) => format!("the bucket is in the region `{region}`: set `AWS_REGION`"),
-        (Some(to), None) => {
-            format!("it redirects to `{}://{}`, and redirects are not followed", to.scheme(), host_of(&to))
-        }
-        (None, None) => format!("status {}: it redirects, without an address", response.status().as_u16()),
+    if let Some(region) = header("x-amz-bucket-region").filter(|region| region.len() <= 32) {
+        return format!("the bucket is in the region `{region}`: set `AWS_REGION`");
     }
+    match header(LOCATION.as_str()).and_then(|to| from.join(to).ok()) {
+        Some(to) => format!("it redirects to `{}://{}`, and redirects are not followed", to.scheme(), host_of(&to)),
+        None => format!("status {}: it redirects, without an address", response.status().as_u16()),
+    }
+}
+
+/// Reads an answer, up to a number of bytes.
+async fn read(body: HttpResponseBody, most: usize, bytes: &mut BytesMut) -> Result<(), HttpError> {
+    let mut pieces = body.bytes_stream();
+    while bytes.len() < most
+        && let Some(piece) = pieces.try_next().await?
+    {
+        bytes.extend_from_slice(&piece[..piece.len().min(most - bytes.len())]);
+    }
+    Ok(())
 }
 
 /// An answer that is read as a whole.
 async fn whole(body: HttpResponseBody) -> Result<Bytes, HttpError> {
-    let read = async {
-        let (mut bytes, mut pieces) = (BytesMut::new(), body.bytes_stream());
-        while let Some(piece) = pieces.try_next().await? {
-            if bytes.len() + piece.len() > MAX_BYTES {
-                let reason = format!("its answer is larger than {} MiB", MAX_BYTES >> 20);
-                return Err(Explained::new(FaultVerdict::Refusal, reason).into());
-            }
-            bytes.extend_from_slice(&piece);
-        }
-        Ok(bytes.freeze())
+    let mut bytes = BytesMut::new();
+    let reason = match timeout(STALL, read(body, MAX_BYTES + 1, &mut bytes)).await {
+        Ok(result) if bytes.len() <= MAX_BYTES => return result.map(|()| bytes.freeze()),
+        Ok(_) => return Err(refusal(format!("its answer is larger than {} MiB", MAX_BYTES >> 20)).into()),
+        Err(_) => format!("its answer was incomplete after {} s", STALL.as_secs()),
     };
-    timeout(STALL, read).await.unwrap_or_else(|_| {
-        let reason = format!("its answer was incomplete after {} s", STALL.as_secs());
-        Err(Explained::new(FaultVerdict::Temporary, reason).into())
-    })
+    Err(Failure::new(Verdict::Temporary, reason).into())
 }
 
 /// An answer of the metadata service of an instance: JSON, or a word that becomes part of the next request.
@@ -255,7 +229,7 @@ fn metadata(answer: Bytes) -> Result<Bytes, HttpError> {
         true => Ok(answer),
         false => {
             let reason = "the metadata service of the instance gave what cannot be part of a request";
-            Err(Explained::new(FaultVerdict::Credentials, reason.to_owned()).into())
+            Err(Failure::new(Verdict::Credentials, reason).into())
         }
     }
 }
@@ -263,26 +237,16 @@ fn metadata(answer: Bytes) -> Result<Bytes, HttpError> {
 /// The beginning of an error. If it cannot be read, the status alone says enough.
 async fn beginning(body: HttpResponseBody) -> Bytes {
     let mut bytes = BytesMut::new();
-    let read = async {
-        let mut pieces = body.bytes_stream();
-        while let Ok(Some(piece)) = pieces.try_next().await {
-            let room = MAX_FAULT_BYTES - bytes.len();
-            bytes.extend_from_slice(&piece[..piece.len().min(room)]);
-            if bytes.len() == MAX_FAULT_BYTES {
-                break;
-            }
-        }
-    };
-    let _ = timeout(MAX_FAULT_TIME, read).await;
+    let _ = timeout(Duration::from_secs(5), read(body, MAX_FAULT_BYTES, &mut bytes)).await;
     // The client takes only text for an error.
     String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
-/// The wait that a failed answer requests.
+/// The wait that a failed answer requests, of up to a minute.
 fn wait(response: &HttpResponse) -> Option<Duration> {
     let is_busy = matches!(response.status().as_u16(), 429 | 503);
     let seconds: u64 = response.headers().get("retry-after").filter(|_| is_busy)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(MAX_WAIT))
+    Some(Duration::from_secs(seconds.min(60)))
 }
 
 #[cfg(test)]
@@ -290,7 +254,7 @@ mod tests {
     use std::time::Duration;
 
     use bytes::Bytes;
-    use http::{Method, Uri};
+    use http::Method;
     use object_store::client::{HttpRequest, HttpRequestBody, HttpResponse, HttpResponseBody};
     use url::Url;
 
@@ -358,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_redirect_is_told_without_its_path_and_query() {
-        let from = Uri::from_static("https://s3.example.com/bucket?signature=secret");
+        let from = Url::parse("https://s3.example.com/bucket?signature=secret").unwrap();
         let told = |headers: &[(&str, &str)]| redirect_reason(&response(307, headers), &from);
         let elsewhere = ("location", "http://other.example.com:81/x?token=secret");
         assert_eq!(told(&[elsewhere]), "it redirects to `http://other.example.com:81`, and redirects are not followed");

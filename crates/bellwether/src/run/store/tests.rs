@@ -9,15 +9,16 @@ use std::time::{Duration, SystemTime};
 use chrono::{DateTime, Utc};
 use tempfile::{TempDir, tempdir};
 
+use super::TransferCounts;
+use super::folder::Sealed;
 use super::latest::Latest;
-use super::leftovers::is_clearing;
-use super::objects::Store;
-use super::{Access, Sealed, Sent, clear_staged};
+use super::objects::{Store, StoreAccess};
+use super::ours::{clear_staged, is_clearing};
 use crate::disk::digest;
 use crate::disk::file::FileRecord;
 use crate::error::{Error, ErrorKind};
 use crate::plan::StoreUrl;
-use crate::process::cancel::CancellationToken;
+use crate::run::observer::Control;
 
 const RUN: &str = "archive/vendor/run=20261120T213000Z-7f3a";
 
@@ -31,7 +32,7 @@ impl Place {
     fn new() -> Self {
         let folder = tempdir().unwrap();
         let url: StoreUrl = format!("file://{}/store", folder.path().display()).parse().unwrap();
-        let store = Store::open(&url, Access::Write, &CancellationToken::new(), |_| {}).unwrap();
+        let store = Store::open(&url, StoreAccess::Write, &Control::default()).unwrap();
         Self { folder, url, store }
     }
 
@@ -57,7 +58,7 @@ impl Place {
             FileRecord { name: (*name).to_owned(), rows: 1, bytes: bytes.len() as u64, blake3: digest::of(bytes) }
         });
         let files = described.collect();
-        (folder, Sealed { at: RUN.to_owned(), record: "run.json", files })
+        (folder, Sealed { at: RUN.to_owned(), files })
     }
 }
 
@@ -68,7 +69,14 @@ fn record(text: &str) -> String {
 
 fn latest(version: &str, as_of: i64, built_at: i64) -> Latest {
     let instant = |seconds: i64| DateTime::<Utc>::from_timestamp(seconds, 0).unwrap();
-    Latest::new("energy", version, (instant(as_of), instant(built_at)), "digest")
+    Latest {
+        layout: 1,
+        name: "energy".to_owned(),
+        version: version.to_owned(),
+        as_of: instant(as_of),
+        built_at: instant(built_at),
+        content: "digest".to_owned(),
+    }
 }
 
 fn is_taken(error: &Error) -> bool {
@@ -107,7 +115,7 @@ async fn a_file_that_names_no_version_of_its_dataset_is_damaged() {
     let text = fs::read_to_string(place.path("datasets/energy/latest.json")).unwrap();
     for (from, to, reason) in [
         ("}", "", "EOF while parsing"),
-        ("\"layout\":1", "\"layout\":2", "it has layout 2; this version reads layout 1"),
+        ("\"layout\":1", "\"layout\":2", "it does not name a version of this dataset in layout 1"),
         ("\"energy\"", "\"other\"", "it does not name a version of this dataset"),
         ("20261120T213000Z-7f3a", "../old", "it does not name a version of this dataset"),
     ] {
@@ -139,9 +147,9 @@ async fn an_object_is_read_up_to_a_limit() {
     let note = "{\"cleared_at\":\"2026-11-20T21:30:00.000000Z\"}";
     assert!(is_clearing(note.as_bytes()));
     place.write(&format!("{RUN}/run.json"), note);
-    assert_eq!(place.store.record(RUN, "run.json").await.unwrap(), None);
+    assert_eq!(place.store.record(RUN).await.unwrap(), None);
     place.write(&format!("{RUN}/run.json"), record("ours"));
-    assert_eq!(place.store.record(RUN, "run.json").await.unwrap().unwrap(), record("ours").as_bytes());
+    assert_eq!(place.store.record(RUN).await.unwrap().unwrap(), record("ours").as_bytes());
 }
 
 #[tokio::test]
@@ -153,8 +161,8 @@ async fn a_folder_is_sent_once_and_never_in_place_of_another() {
     let send = || place.store.send(&sealed, &folder, |bytes| sizes.borrow_mut().push(bytes));
     // An interrupted upload left a file.
     let left = place.write(&format!("{RUN}/requests.parquet"), [2; 7]);
-    assert_eq!(send().await.unwrap(), Sent::Now);
-    assert_eq!(send().await.unwrap(), Sent::Before);
+    assert!(send().await.unwrap());
+    assert!(!send().await.unwrap(), "it was there before");
     sizes.borrow_mut().sort_unstable();
     assert_eq!(*sizes.borrow(), [0, 7, 40], "nothing is sent again");
     for (name, bytes) in &files {
@@ -188,9 +196,9 @@ async fn a_file_that_does_not_match_its_record_is_not_sent_in_one_part_or_in_sev
         let error = place.store.send(&sealed, &folder, |_| {}).await.unwrap_err();
         let reason = std::error::Error::source(&error).unwrap().to_string();
         assert_eq!(reason, "it does not match its record, and was not sent");
-        assert!(place.store.list("archive").await.unwrap().is_empty(), "nothing is there");
+        assert!(place.store.list("archive").await.unwrap().0.is_empty(), "nothing is there");
         fs::write(folder.join("signals.parquet"), vec![1; size]).unwrap();
-        assert_eq!(place.store.send(&sealed, &folder, |_| {}).await.unwrap(), Sent::Now);
+        assert!(place.store.send(&sealed, &folder, |_| {}).await.unwrap());
         assert_eq!(fs::read(place.path(&format!("{RUN}/signals.parquet"))).unwrap(), vec![1; size]);
         let fetched = place.folder.path().join("fetched");
         place.store.fetch(&sealed, &fetched, |bytes| assert_eq!(bytes, size as u64)).await.unwrap();
@@ -231,4 +239,12 @@ fn objects_that_a_killed_process_did_not_complete_are_cleared_after_a_day() {
     clear_staged(&place.url).unwrap();
     assert!(old.iter().all(|path| !path.exists()), "{old:?}");
     assert!(others.iter().chain([&fresh, &deep]).all(|path| path.exists()));
+}
+
+#[test]
+fn what_was_sent_in_several_steps_adds_up() {
+    let mut all = TransferCounts { folders: 1, versions: 2, bytes: 3, cleared: 4, notes: 6 };
+    all += TransferCounts { folders: 10, versions: 20, bytes: 30, cleared: 40, notes: 60 };
+    let sum = TransferCounts { folders: 11, versions: 22, bytes: 33, cleared: 44, notes: 66 };
+    assert_eq!(all, sum);
 }

@@ -28,7 +28,7 @@ use serde::Deserialize;
 use tokio::task::spawn_blocking;
 
 use super::cloud::{Form, check_setting};
-use super::fault::{Explained, FaultVerdict, is_temporary, reason};
+use super::fault::{Failure, Verdict};
 use crate::disk::file;
 use crate::key;
 use crate::process::cancel::CancellationToken;
@@ -37,9 +37,6 @@ use crate::time::Clock;
 
 /// Settings by name.
 type Settings = BTreeMap<String, String>;
-
-/// The setting with a command that prints keys.
-const COMMAND: &str = "credential_process";
 
 /// The variable that forbids to ask the service of the instance.
 const NO_INSTANCE: &str = "AWS_EC2_METADATA_DISABLED";
@@ -54,78 +51,75 @@ pub(super) fn apply_profile(mut builder: AmazonS3Builder, stop: &CancellationTok
         || is_set(&builder, Key::WebIdentityTokenFile)
         || is_set(&builder, Key::ContainerCredentialsRelativeUri)
         || is_set(&builder, Key::ContainerCredentialsFullUri);
-    let (name, is_named) = match env::var("AWS_PROFILE").or_else(|_| env::var("AWS_DEFAULT_PROFILE")) {
-        Ok(name) if !name.is_empty() => (name, true),
-        _ => ("default".to_owned(), false),
+    let named = env::var("AWS_PROFILE").or_else(|_| env::var("AWS_DEFAULT_PROFILE")).ok();
+    let named = named.filter(|name| !name.is_empty());
+    let name = named.as_deref().unwrap_or("default");
+    let settings = match profile(name)? {
+        None if named.is_some() && !has_keys => return Err(format!("no profile `{name}` in `~/.aws`")),
+        settings => settings.unwrap_or_default(),
     };
-    let settings = profile(&name)?;
-    if settings.is_none() && is_named && !has_keys {
-        return Err(format!("no profile `{name}` in `~/.aws`"));
-    }
-    let settings = settings.unwrap_or_default();
-    let take = |builder: AmazonS3Builder, setting: &str, key: Key, form: Form| match settings.get(setting) {
-        Some(value) => {
-            check_setting(&format!("{setting}` of the profile `{name}"), form, value)?;
-            Ok::<_, String>(builder.with_config(key, value))
-        }
-        None => Ok(builder),
-    };
+    let mut taken = Vec::new();
     if !is_set(&builder, Key::Region) && !is_set(&builder, Key::DefaultRegion) {
-        builder = take(builder, "region", Key::Region, Form::Name)?;
+        taken.push(("region", Key::Region, Form::Name));
     }
     if !is_set(&builder, Key::Endpoint) && !is_set(&builder, Key::S3Endpoint) {
-        builder = take(builder, "endpoint_url", Key::Endpoint, Form::Address)?;
+        taken.push(("endpoint_url", Key::Endpoint, Form::Address));
     }
     if !has_keys {
-        for (setting, key, form) in way(&name, &settings)? {
-            builder = take(builder, setting, *key, *form)?;
-        }
-        if !is_set(&builder, Key::AccessKeyId)
-            && !is_set(&builder, Key::WebIdentityTokenFile)
-            && let Some(command) = settings.get(COMMAND)
-        {
-            builder = builder.with_credentials(Arc::new(PrintedCredentials::new(command, stop)?));
-        } else if !is_set(&builder, Key::AccessKeyId)
-            && !is_set(&builder, Key::WebIdentityTokenFile)
-            && builder.get_config_value(&Key::SkipSignature).as_deref() != Some("true")
-            && env::var(NO_INSTANCE).is_ok_and(|value| value.eq_ignore_ascii_case("true"))
-        {
-            let unasked = format!("`{NO_INSTANCE}` forbids to ask the instance for some");
-            return Err(format!("there are no credentials in the environment or in `~/.aws`, and {unasked}"));
+        taken.extend_from_slice(keys_of(name, &settings)?);
+    }
+    for (setting, key, form) in taken {
+        if let Some(value) = settings.get(setting) {
+            check_setting(&format!("{setting}` of the profile `{name}"), form, value)?;
+            builder = builder.with_config(key, value);
         }
     }
-    if is_set(&builder, Key::WebIdentityTokenFile) && !is_set(&builder, Key::AccessKeyId) {
+    let has_key_id = is_set(&builder, Key::AccessKeyId);
+    if is_set(&builder, Key::WebIdentityTokenFile) && !has_key_id {
         check_web_identity(&builder)?;
+    } else if let Some(command) = settings.get("credential_process").filter(|_| !has_keys && !has_key_id) {
+        let words = words(command).filter(|words| !words.is_empty());
+        let words = words.ok_or("`credential_process` in the profile is not a command")?;
+        let printed = PrintedCredentials { words, stop: stop.clone(), known: tokio::sync::Mutex::default() };
+        builder = builder.with_credentials(Arc::new(printed));
+    } else if !has_keys
+        && !has_key_id
+        && builder.get_config_value(&Key::SkipSignature).as_deref() != Some("true")
+        && env::var(NO_INSTANCE).is_ok_and(|value| value.eq_ignore_ascii_case("true"))
+    {
+        let unasked = format!("`{NO_INSTANCE}` forbids to ask the instance for some");
+        return Err(format!("there are no credentials in the environment or in `~/.aws`, and {unasked}"));
     }
     key::mask([Key::SecretAccessKey, Key::Token].iter().filter_map(|key| builder.get_config_value(key)));
     Ok(builder)
 }
 
-/// How a profile gets its keys: the settings to take over. A command is none of them.
-fn way(name: &str, settings: &Settings) -> Result<&'static [(&'static str, Key, Form)], String> {
-    if settings.contains_key("aws_access_key_id") {
-        return Ok(&[
-            ("aws_access_key_id", Key::AccessKeyId, Form::Text),
-            ("aws_secret_access_key", Key::SecretAccessKey, Form::Text),
-            ("aws_session_token", Key::Token, Form::Text),
-        ]);
+/// The ways in which a profile has keys, by the first of their settings.
+const WAYS: [&[(&str, Key, Form)]; 2] = [
+    &[
+        ("aws_access_key_id", Key::AccessKeyId, Form::Text),
+        ("aws_secret_access_key", Key::SecretAccessKey, Form::Text),
+        ("aws_session_token", Key::Token, Form::Text),
+    ],
+    &[
+        ("web_identity_token_file", Key::WebIdentityTokenFile, Form::Any),
+        ("role_arn", Key::RoleArn, Form::Text),
+        ("role_session_name", Key::RoleSessionName, Form::Text),
+    ],
+];
+
+/// The settings with the keys of a profile. A command that prints them is none of these.
+fn keys_of(name: &str, settings: &Settings) -> Result<&'static [(&'static str, Key, Form)], String> {
+    if let Some(way) = WAYS.into_iter().find(|way| settings.contains_key(way[0].0)) {
+        return Ok(way);
     }
-    if settings.contains_key("web_identity_token_file") {
-        return Ok(&[
-            ("web_identity_token_file", Key::WebIdentityTokenFile, Form::Any),
-            ("role_arn", Key::RoleArn, Form::Text),
-            ("role_session_name", Key::RoleSessionName, Form::Text),
-        ]);
-    }
-    if settings.contains_key(COMMAND) && !settings.contains_key("role_arn") {
-        return Ok(&[]);
-    }
-    match ["sso_session", "sso_start_url", "role_arn"].into_iter().find(|way| settings.contains_key(*way)) {
-        None => Ok(&[]),
-        Some(way) => Err(format!(
+    let prints_them = settings.contains_key("credential_process") && !settings.contains_key("role_arn");
+    match ["sso_session", "sso_start_url", "role_arn"].iter().find(|way| settings.contains_key(**way)) {
+        Some(way) if !prints_them => Err(format!(
             "the profile `{name}` gets its keys by `{way}`: export them with `aws configure export-credentials --format \
              env`, or have the profile run that by `credential_process`"
         )),
+        _ => Ok(&[]),
     }
 }
 
@@ -145,23 +139,19 @@ fn check_web_identity(builder: &AmazonS3Builder) -> Result<(), String> {
 
 /// The settings of a profile in both files; `None` if neither has it.
 fn profile(name: &str) -> Result<Option<Settings>, String> {
-    let place = |variable: &str, file: &str| {
-        let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".aws").join(file));
-        env::var_os(variable).map(PathBuf::from).or_else(home)
-    };
-    let credentials = place("AWS_SHARED_CREDENTIALS_FILE", "credentials");
-    let config = place("AWS_CONFIG_FILE", "config");
     let in_config = if name == "default" { name.to_owned() } else { format!("profile {name}") };
     let mut found: Option<Settings> = None;
-    for (path, section) in [(config, in_config), (credentials, name.to_owned())] {
-        let Some(path) = path else { continue };
-        let text = match fs::metadata(&path) {
-            Ok(file) if file.len() > MAX_BYTES => return Err(format!("`{}` is larger than 1 MiB", path.display())),
-            _ => file::open_regular(&path).and_then(io::read_to_string),
-        };
-        match text {
+    for (variable, file, section) in
+        [("AWS_CONFIG_FILE", "config", &*in_config), ("AWS_SHARED_CREDENTIALS_FILE", "credentials", name)]
+    {
+        let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".aws").join(file));
+        let Some(path) = env::var_os(variable).map(PathBuf::from).or_else(home) else { continue };
+        if fs::metadata(&path).is_ok_and(|file| file.len() > MAX_BYTES) {
+            return Err(format!("`{}` is larger than 1 MiB", path.display()));
+        }
+        match file::open_regular(&path).and_then(io::read_to_string) {
             Ok(text) => {
-                if let Some(settings) = section_of(&text, &section) {
+                if let Some(settings) = section_of(&text, section) {
                     found.get_or_insert_default().extend(settings);
                 }
             }
@@ -176,30 +166,22 @@ fn profile(name: &str) -> Result<Option<Settings>, String> {
 fn section_of(text: &str, wanted: &str) -> Option<Settings> {
     let mut found: Option<Settings> = None;
     let mut is_wanted = false;
-    for line in text.lines() {
-        let is_indented = line.starts_with([' ', '\t']);
-        let line = line.trim();
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            continue;
-        }
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
+    for line in text.lines().filter(|line| !line.trim().is_empty() && !line.trim().starts_with(['#', ';'])) {
+        if let Some(name) = line.trim().strip_prefix('[').and_then(|rest| rest.split(']').next()) {
             is_wanted = name.split_whitespace().eq(wanted.split_whitespace());
             if is_wanted {
                 found.get_or_insert_default();
             }
         } else if is_wanted
-            && !is_indented
-            && let (Some(settings), Some((name, value))) = (&mut found, line.split_once('='))
-        {
             // Indented lines are settings of a service.
-            settings.insert(name.trim().to_lowercase(), value.trim().to_owned());
+            && !line.starts_with([' ', '\t'])
+            && let Some((name, value)) = line.split_once('=')
+        {
+            found.get_or_insert_default().insert(name.trim().to_lowercase(), value.trim().to_owned());
         }
     }
     found
 }
-
-/// Credentials are renewed this long before they expire.
-const EARLY: TimeDelta = TimeDelta::minutes(5);
 
 /// The same builder, whose credentials are checked when a service or a command gives them. Those of the environment and
 /// of files already were.
@@ -223,11 +205,19 @@ impl CredentialProvider for Checked {
     type Credential = AwsCredential;
 
     async fn get_credential(&self) -> Result<Arc<AwsCredential>, Fault> {
-        let given = self.given.get_credential().await.map_err(unavailable)?;
+        let given = self.given.get_credential().await.map_err(|fault| {
+            let Failure { verdict, reason } = fault.into();
+            match verdict {
+                Verdict::Missing | Verdict::Denied | Verdict::Full | Verdict::Untagged => {
+                    refusal(format!("there are no credentials: the service that gives them said: {reason}"))
+                }
+                verdict => Failure::new(verdict, reason),
+            }
+        })?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !last.as_ref().is_some_and(|last| Arc::ptr_eq(last, &given)) {
             if !given.token.iter().chain([&given.key_id]).all(|text| is_header(text)) {
-                return Err(refusal("the credentials that a service gave cannot be part of a header".to_owned()));
+                return Err(refusal("the credentials that a service gave cannot be part of a header".to_owned()).into());
             }
             key::mask([given.secret_key.clone()].into_iter().chain(given.token.clone()));
             *last = Some(Arc::clone(&given));
@@ -240,16 +230,8 @@ fn is_header(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Why a service gives no credentials, unless it may later.
-fn unavailable(fault: Fault) -> Fault {
-    if is_temporary(&fault) || Explained::find(&fault).is_some() {
-        return fault;
-    }
-    refusal(format!("there are no credentials: the service that gives them said: {}", reason(&fault)))
-}
-
-fn refusal(reason: String) -> Fault {
-    Explained::new(FaultVerdict::Credentials, reason).into_store_error()
+fn refusal(reason: String) -> Failure {
+    Failure::new(Verdict::Credentials, reason)
 }
 
 /// What a command prints, as the provider documents it.
@@ -263,29 +245,31 @@ struct Printed {
     expiration: Option<DateTime<Utc>>,
 }
 
-/// Credentials that a command prints, until they expire.
+/// Credentials that a command of the profile prints, until they expire.
 #[derive(Debug)]
 struct PrintedCredentials {
+    /// The program and its arguments. No shell reads them.
     words: Vec<String>,
     stop: CancellationToken,
-    known: tokio::sync::Mutex<Option<CommandCredential>>,
+    known: tokio::sync::Mutex<Option<Expiring>>,
 }
 
-#[derive(Debug)]
-struct CommandCredential {
-    credential: Arc<AwsCredential>,
-    expiration: Option<DateTime<Utc>>,
-}
+/// Credentials, and when they expire.
+type Expiring = (Arc<AwsCredential>, Option<DateTime<Utc>>);
 
-impl PrintedCredentials {
-    /// Those of the command in a profile. It is not run yet, nor passed to a shell.
-    fn new(command: &str, stop: &CancellationToken) -> Result<Self, String> {
-        let words = words(command).filter(|words| !words.is_empty());
-        let words = words.ok_or("`credential_process` in the profile is not a command")?;
-        Ok(Self { words, stop: stop.clone(), known: tokio::sync::Mutex::default() })
-    }
+#[async_trait]
+impl CredentialProvider for PrintedCredentials {
+    type Credential = AwsCredential;
 
-    async fn run(&self) -> Result<CommandCredential, Fault> {
+    async fn get_credential(&self) -> Result<Arc<AwsCredential>, Fault> {
+        let mut known = self.known.lock().await;
+        // They are renewed some minutes before they expire.
+        let renewed_from = Clock::System.now() + TimeDelta::minutes(5);
+        if let Some((credential, expiration)) = &*known
+            && expiration.is_none_or(|expiration| expiration > renewed_from)
+        {
+            return Ok(Arc::clone(credential));
+        }
         let (words, stop) = (self.words.clone(), self.stop.clone());
         let program = words.first().cloned().unwrap_or_default();
         let failed = |reason: &str| refusal(format!("cannot get credentials from the command `{program}`: {reason}"));
@@ -301,37 +285,19 @@ impl PrintedCredentials {
         // The error of the parser may quote what was printed.
         let printed: Printed = serde_json::from_slice(&printed)
             .map_err(|_| failed("it does not print JSON with `Version`, `AccessKeyId` and `SecretAccessKey`"))?;
-        if printed.version != 1 {
-            return Err(failed("its output has an unknown `Version`, expected 1"));
-        }
-        let all = [Some(&printed.access_key_id), Some(&printed.secret_access_key), printed.session_token.as_ref()];
-        if !all.into_iter().flatten().all(|text| is_header(text)) {
-            return Err(failed("it prints a key that cannot be part of a header"));
-        }
-        if printed.expiration.is_some_and(|expiration| expiration <= Clock::System.now()) {
-            return Err(failed("what it prints has expired"));
-        }
-        let Printed { access_key_id: key_id, secret_access_key: secret_key, session_token: token, expiration, .. } =
+        let Printed { version, access_key_id: key_id, secret_access_key: secret_key, session_token: token, expiration } =
             printed;
-        Ok(CommandCredential { credential: Arc::new(AwsCredential { key_id, secret_key, token }), expiration })
-    }
-}
-
-#[async_trait]
-impl CredentialProvider for PrintedCredentials {
-    type Credential = AwsCredential;
-
-    async fn get_credential(&self) -> Result<Arc<AwsCredential>, Fault> {
-        let mut known = self.known.lock().await;
-        let is_fresh = |known: &CommandCredential| {
-            known.expiration.is_none_or(|expiration| expiration - EARLY > Clock::System.now())
-        };
-        if let Some(known) = known.as_ref().filter(|known| is_fresh(known)) {
-            return Ok(Arc::clone(&known.credential));
+        if version != 1 {
+            return Err(failed("its output has an unknown `Version`, expected 1").into());
         }
-        let new = self.run().await?;
-        let credential = Arc::clone(&new.credential);
-        *known = Some(new);
+        if ![&key_id, &secret_key].into_iter().chain(&token).all(|text| is_header(text)) {
+            return Err(failed("it prints a key that cannot be part of a header").into());
+        }
+        if expiration.is_some_and(|expiration| expiration <= Clock::System.now()) {
+            return Err(failed("what it prints has expired").into());
+        }
+        let credential = Arc::new(AwsCredential { key_id, secret_key, token });
+        *known = Some((Arc::clone(&credential), expiration));
         Ok(credential)
     }
 }
@@ -363,7 +329,7 @@ fn words(command: &str) -> Option<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Settings, section_of, way, words};
+    use super::{Settings, keys_of, section_of, words};
 
     #[test]
     fn a_profile_is_a_section_without_comments_and_nested_settings() {
@@ -396,7 +362,7 @@ mod tests {
             (&["sso_start_url"], Err("sso_start_url")),
         ] {
             let given: Settings = settings.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect();
-            let found = way("p", &given).map(|way| way.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
+            let found = keys_of("p", &given).map(|keys| keys.iter().map(|(name, ..)| *name).collect::<Vec<_>>());
             match taken {
                 Ok(names) => assert_eq!(found.unwrap(), names, "{settings:?}"),
                 Err(way) => assert!(found.unwrap_err().contains(&format!("gets its keys by `{way}`")), "{settings:?}"),
