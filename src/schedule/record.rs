@@ -7,7 +7,7 @@ use bellwether::error::{Error, ErrorKind};
 use bellwether::key::without_keys;
 use bellwether::run::Summary;
 use bellwether::time::as_record;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Timelike, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,11 +52,10 @@ pub struct RunRecord {
     pub definition: String,
     /// The name of the run, which its folder in the archive has once it is sealed; none if it failed before it had one.
     pub run: Option<String>,
-    /// The service that was asked; none in older records.
-    #[serde(default)]
+    /// The service that was asked.
     pub service: Option<String>,
     /// The time that it was scheduled for; none for a run that was started by hand.
-    #[serde(default, serialize_with = "as_record::serialize_if_any")]
+    #[serde(serialize_with = "as_record::serialize_if_any")]
     #[schemars(with = "Option<String>")]
     pub due: Option<DateTime<Utc>>,
     /// When it started.
@@ -77,10 +76,10 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
     /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// What was published.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedRecord>,
 }
 
@@ -214,4 +213,10 @@ impl Fault {
             |text: &String| text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
         self.reasons.iter().map(first_line).collect::<Vec<_>>().join(": ")
     }
+}
+
+/// An instant for people: `2026-11-20 23:30 UTC`, with seconds unless they are zero.
+pub fn to_minute(instant: DateTime<Utc>) -> String {
+    let form = if instant.second() == 0 { "%Y-%m-%d %H:%M UTC" } else { "%Y-%m-%d %H:%M:%S UTC" };
+    instant.format(form).to_string()
 }
