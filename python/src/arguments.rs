@@ -216,7 +216,8 @@ pub(crate) fn price_input(prices: Option<GivenRows<'_>>) -> PyResult<PriceInput>
 }
 
 /// An API key, which is never shown.
-#[pyclass(frozen, module = "bellwether._bellwether")]
+#[pyclass(frozen, from_py_object, module = "bellwether._bellwether")]
+#[derive(Clone)]
 pub(crate) struct Key(ApiKey);
 
 #[pymethods]
@@ -240,9 +241,9 @@ impl Key {
 }
 
 /// Makes a plan use the key that was given, if any.
-pub(crate) fn take_key(plan: &mut Plan, key: Option<Py<Key>>) {
-    if let (Source::Remote(remote), Some(key)) = (&mut plan.source, key) {
-        remote.key = KeySource::Given(key.get().0.clone());
+pub(crate) fn take_key(plan: &mut Plan, key: Option<Key>) {
+    if let (Source::Remote(remote), Some(Key(key))) = (&mut plan.source, key) {
+        remote.key = KeySource::Given(key);
     }
 }
 

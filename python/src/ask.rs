@@ -256,8 +256,8 @@ pub(crate) fn history(py: Python<'_>, subject: Subject, date: Option<String>, pa
 }
 
 /// The rows that a statement selects.
-#[pyfunction]
 #[cfg(feature = "query")]
+#[pyfunction]
 pub(crate) fn query(py: Python<'_>, subject: Subject, sql: String) -> PyResult<Rows> {
     call(py, None, move |control| {
         let (plan, ad_hoc, _) = subject.past(control)?;
@@ -269,8 +269,8 @@ pub(crate) fn query(py: Python<'_>, subject: Subject, sql: String) -> PyResult<R
 }
 
 /// The refusal of a statement.
-#[pyfunction]
 #[cfg(not(feature = "query"))]
+#[pyfunction]
 pub(crate) fn query(subject: Subject, sql: String) -> PyResult<Rows> {
     let _ = (subject, sql);
     let hint = "install a wheel that is released, or build this one with `MATURIN_PEP517_ARGS=\"--features query\" pip install .`";
@@ -279,13 +279,13 @@ pub(crate) fn query(subject: Subject, sql: String) -> PyResult<Rows> {
 
 /// The sectors that the service of a definition has signals of, as JSON.
 #[pyfunction]
-pub(crate) fn sectors(py: Python<'_>, definition: Given, key: Option<Py<Key>>) -> PyResult<String> {
+pub(crate) fn sectors(py: Python<'_>, definition: Given, key: Option<Key>) -> PyResult<String> {
     offered(py, definition, key, async |plan, options| Ok(json(&offered_sectors(plan, options).await?)))
 }
 
 /// The tickers that the service of a definition lists, as JSON.
 #[pyfunction]
-pub(crate) fn tickers(py: Python<'_>, definition: Given, key: Option<Py<Key>>) -> PyResult<String> {
+pub(crate) fn tickers(py: Python<'_>, definition: Given, key: Option<Key>) -> PyResult<String> {
     offered(py, definition, key, async |plan, options| Ok(json(&offered_tickers(plan, options).await?)))
 }
 
@@ -293,7 +293,7 @@ pub(crate) fn tickers(py: Python<'_>, definition: Given, key: Option<Py<Key>>) -
 fn offered(
     py: Python<'_>,
     definition: Given,
-    key: Option<Py<Key>>,
+    key: Option<Key>,
     question: impl AsyncFnOnce(&Plan, &OfferOptions) -> Result<String> + Send + 'static,
 ) -> PyResult<String> {
     call(py, None, move |control| {
@@ -322,7 +322,7 @@ pub(crate) fn get(
     subject: Subject,
     part: Part,
     options: GetOptions,
-    key: Option<Py<Key>>,
+    key: Option<Key>,
 ) -> PyResult<(Rows, Option<Rows>)> {
     call(py, None, move |control| {
         let GetOptions { last, news, demo, keep } = options;

@@ -6,7 +6,7 @@ use bellwether::definition::Layout;
 use bellwether::error::Result;
 use bellwether::export::version_of;
 use bellwether::facts::Facts;
-use bellwether::load::{AdHoc, Dataset, Published, Selection};
+use bellwether::load::{AdHoc, Dataset, Published};
 use bellwether::plan::{Added, Column};
 use bellwether::report::{Axis, Step};
 use bellwether::run::{Control, FetchItem, PriceInput};
@@ -38,14 +38,14 @@ pub(crate) struct LoadOptions {
 #[pyfunction]
 pub(crate) fn load(
     py: Python<'_>,
-    mut subject: Subject,
+    subject: Subject,
     options: LoadOptions,
     part: Part,
     prices: Option<GivenRows<'_>>,
 ) -> PyResult<(Option<Rows>, Vec<(String, Rows)>, String)> {
     let prices = price_input(prices)?;
     call(py, None, move |control| {
-        let mut selection = part.selection()?;
+        let (mut subject, mut selection) = (subject, part.selection()?);
         let layout = optional("layout", options.layout.as_deref(), str::parse)?;
         let is_wide = layout == Some(Layout::Wide);
         let stamp = if is_wide && options.by_session { Column::EntryAt } else { Column::Date };

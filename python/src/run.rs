@@ -39,7 +39,7 @@ pub(crate) fn run(
     py: Python<'_>,
     subject: Subject,
     options: RunOptions,
-    key: Option<Py<Key>>,
+    key: Option<Key>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, String)> {
     let summary = call(py, progress.as_ref(), move |control| {

@@ -20,9 +20,6 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
-/// Version of the file.
-const VERSION: u32 = 1;
-
 /// An instant this far ahead was written by a clock that was wrong. The clocks of machines that share a project may differ by
 /// less.
 pub(super) const WRONG_CLOCK: TimeDelta = TimeDelta::minutes(10);
@@ -41,7 +38,6 @@ pub(super) fn lock(data: &Path, name: &str, since: DateTime<Utc>) -> Result<Opti
 /// What a scheduler remembers of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Memory {
-    version: u32,
     /// The expression that it is about.
     cron: String,
     /// The zone of the expression.
@@ -131,7 +127,7 @@ impl Memory {
     /// The memory of a schedule that is first seen now.
     pub(super) fn new(schedule: &Schedule, now: DateTime<Utc>) -> Self {
         let (cron, timezone) = (schedule.cron.to_string(), schedule.timezone.to_string());
-        Self { version: VERSION, cron, timezone, done: now, retry: None }
+        Self { cron, timezone, done: now, retry: None }
     }
 
     /// The same without what a clock that was ahead wrote: no time that is still to come is done, nor is one that may still be
@@ -161,9 +157,7 @@ impl Memory {
 
     /// Whether it is about a schedule.
     pub(super) fn is_of(&self, schedule: &Schedule) -> bool {
-        self.version == VERSION
-            && self.cron == schedule.cron.to_string()
-            && self.timezone == schedule.timezone.to_string()
+        self.cron == schedule.cron.to_string() && self.timezone == schedule.timezone.to_string()
     }
 
     /// The newest time of the remembered schedule that has come and is not done. It asks for no definition, which may be

@@ -137,7 +137,11 @@ impl RunRecord {
 
     /// Adds that it succeeded.
     pub(super) fn succeed(&mut self, summary: &Summary) {
-        let fetched = summary.fetched.as_ref();
+        let (requests, retries, rejects, changes, known) = match &summary.fetched {
+            Some(fetched) => (fetched.requests, fetched.retries, fetched.rejects, fetched.changes, fetched.known),
+            None => Default::default(),
+        };
+        let dates = summary.first_date.zip(summary.last_date);
         self.outcome = Outcome::Success;
         self.exit_code = 0;
         self.published = Some(PublishedRecord {
@@ -145,15 +149,12 @@ impl RunRecord {
             content: summary.content.clone(),
             rows: summary.rows,
             tickers: summary.tickers,
-            dates: summary
-                .first_date
-                .zip(summary.last_date)
-                .map(|(first, last)| [first, last].map(|it| it.to_string())),
-            requests: fetched.map_or(0, |fetched| fetched.requests),
-            retries: fetched.map_or(0, |fetched| fetched.retries),
-            rejects: fetched.map_or(0, |fetched| fetched.rejects),
-            changes: fetched.map(|fetched| fetched.changes).unwrap_or_default(),
-            known: fetched.map_or(0, |fetched| fetched.known),
+            dates: dates.map(|(first, last)| [first.to_string(), last.to_string()]),
+            requests,
+            retries,
+            rejects,
+            changes,
+            known,
         });
     }
 
