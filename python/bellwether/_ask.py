@@ -100,13 +100,8 @@ def revisions(
     >>> bw.revisions("demo").totals["signals"]["total"]["revised"]
     0
     """
-    subject = _subject(definition, data, archive, include)
-    rows, totals = _bellwether.revisions(
-        subject,
-        _values.optional_text("service", service),
-        _values.instant("after", after),
-        _values.instant("until", until),
-    )
+    subject = _subject(definition, data, archive, include, _values.instant("until", until), service)
+    rows, totals = _bellwether.revisions(subject, _values.instant("after", after))
     return Answer(rows, json.loads(totals))
 
 
@@ -127,10 +122,7 @@ def quality(
     >>> bw.quality("demo").totals["rejected"]
     0
     """
-    subject = _subject(definition, data, archive, include)
-    rows, totals = _bellwether.quality(
-        subject, _values.optional_text("service", service), _values.instant("as_of", as_of)
-    )
+    rows, totals = _bellwether.quality(_subject(definition, data, archive, include, _values.instant("as_of", as_of), service))
     return Answer(rows, json.loads(totals))
 
 
@@ -159,14 +151,13 @@ def skill(
     >>> bw.skill("demo", prices=bw.demo_prices()).totals["signals"]["without_price"]
     0
     """
-    subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
-    how: _values.SkillOptions = {
-        "as_of": _values.instant("as_of", as_of),
-        "after": _values.instant("after", after),
-        "lag": _values.sessions("lag", lag),
-        "allow_missing": _values.flag("allow_missing", allow_missing),
-    }
-    rows, parts, totals, text = _bellwether.skill(subject, _values.prices("prices", prices), how)
+    rows, parts, totals, text = _bellwether.skill(
+        _needed(definition, data, archive, include, as_of),
+        _values.prices("prices", prices),
+        _values.instant("after", after),
+        _values.sessions("lag", lag),
+        _values.flag("allow_missing", allow_missing),
+    )
     return Skill(rows, parts, json.loads(totals), text)
 
 
@@ -208,14 +199,9 @@ def audit_table(
         "period": _values.optional_text("period", period),
         "regime": _values.optional_text("regime", regime),
         "features": _values.flag("features", features),
-        "as_of": _values.instant("as_of", as_of),
     }
-    rows, totals = _bellwether.audit_table(
-        _values.table("table", table),
-        _subject(definition, data, archive, include),
-        _values.optional_text("service", service),
-        columns,
-    )
+    subject = _subject(definition, data, archive, include, _values.instant("as_of", as_of), service)
+    rows, totals = _bellwether.audit_table(_values.table("table", table), subject, columns)
     return Answer(rows, json.loads(totals))
 
 
@@ -264,8 +250,7 @@ def articles(
     ['date', 'title', 'score']
     """
     part = _values.part(columns, tickers, start, end)
-    subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
-    return Table(_bellwether.articles(subject, _values.instant("as_of", as_of), part))
+    return Table(_bellwether.articles(_needed(definition, data, archive, include, as_of), part))
 
 
 def history(
@@ -294,8 +279,8 @@ def history(
     if date is not None and (start is not None or end is not None):
         raise UsageError("`date` beside `start` or `end`", "leave out `date`, or the others")
     part = _values.part(columns, tickers, start, end, periods=periods, regimes=regimes)
-    subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
-    return Table(_bellwether.history(subject, _values.instant("as_of", as_of), _values.day("date", date), part))
+    subject = _needed(definition, data, archive, include, as_of)
+    return Table(_bellwether.history(subject, _values.day("date", date), part))
 
 
 def query(
@@ -316,8 +301,7 @@ def query(
     >>> bw.query("demo", "select count(*) as rows from dataset where ticker = 'XOM'").columns
     ['rows']
     """
-    subject = (_values.definition(definition), *_values.folders(data, archive), _values.optional_text("include", include))
-    return Table(_bellwether.query(subject, _values.text("sql", sql), _values.instant("as_of", as_of)))
+    return Table(_bellwether.query(_needed(definition, data, archive, include, as_of), _values.text("sql", sql)))
 
 
 def runs(*, data: PathLike | None = None, archive: PathLike | None = None) -> Table:
@@ -434,13 +418,27 @@ def report(
     >>> bw.report("demo").name
     'demo'
     """
-    folder, archive = _values.folders(data, archive)
     name = _values.optional_text("dataset", dataset)
-    return Report(*_bellwether.report(name, folder, archive, _values.instant("as_of", as_of)))
+    subject = _values.subject(None, _values.folders(data, archive), as_of=_values.instant("as_of", as_of))
+    return Report(*_bellwether.report(name, subject))
 
 
 def _subject(
-    definition: Definition | None, data: PathLike | None, archive: PathLike | None, include: Include | None
-) -> tuple[str | tuple[str, str] | None, Path, Path, str | None]:
+    definition: Definition | None,
+    data: PathLike | None,
+    archive: PathLike | None,
+    include: Include | None,
+    as_of: str | None,
+    service: str | None = None,
+) -> _values.Subject:
+    """A definition, or all that is known of a service."""
     given = None if definition is None else _values.definition(definition)
-    return given, *_values.folders(data, archive), _values.optional_text("include", include)
+    return _values.subject(given, _values.folders(data, archive), as_of=as_of, include=include, service=service)
+
+
+def _needed(
+    definition: Definition, data: PathLike | None, archive: PathLike | None, include: Include | None, as_of: Instant | None
+) -> _values.Subject:
+    """A definition, which is needed."""
+    instant = _values.instant("as_of", as_of)
+    return _values.subject(_values.definition(definition), _values.folders(data, archive), as_of=instant, include=include)

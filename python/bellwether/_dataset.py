@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Dataset", "load"]
 
-#: How a dataset was loaded: the dataset, the folders, the options, the part, and prices.
-Origin = tuple[str | tuple[str, str], tuple[Path, Path], _values.LoadOptions, _values.Part, Any]
+#: How a dataset was loaded: what was asked for, the options, the part, and prices.
+Origin = tuple[_values.Subject, _values.LoadOptions, _values.Part, Any]
 
 
 @overload
@@ -116,37 +116,29 @@ def load(
     """
     options: _values.LoadOptions = {
         "layout": _values.text("layout", layout),
-        "as_of": _values.instant("as_of", as_of),
-        "vintage": _values.optional_text("vintage", vintage),
-        "include": _values.optional_text("include", include),
-        "missing": _values.text("missing", missing),
+        "by_session": _values.is_by_session("stamp", stamp),
+        "ignores_missing": _values.choice("missing", missing, ["fail", "ignore"]) == "ignore",
         "add": _values.names("add", add) or [],
         "labels": [],
         "lag": None,
-        "stamp": _values.stamp("stamp", stamp),
     }
     selectors = {"sectors": sectors, "periods": periods, "regimes": regimes}
     part = _values.part(columns, tickers, start, end, **selectors)
-    return of(_values.definition(dataset, "dataset"), _values.folders(data, archive), options, part)
+    given, instant = _values.definition(dataset, "dataset"), _values.instant("as_of", as_of)
+    subject = _values.subject(given, _values.folders(data, archive), as_of=instant, vintage=vintage, include=include)
+    return of(subject, options, part)
 
 
-def of(
-    dataset: str | tuple[str, str],
-    folders: tuple[Path, Path],
-    options: _values.LoadOptions,
-    part: _values.Part,
-    prices: Any = None,
-) -> Dataset | Wide:
+def of(subject: _values.Subject, options: _values.LoadOptions, part: _values.Part, prices: Any = None) -> Dataset | Wide:
     """A part of a dataset; without a layout, in that of its version."""
-    rows, matrices, record = _bellwether.load(dataset, folders, options, part, prices)
+    rows, matrices, record = _bellwether.load(subject, options, part, prices)
     identity = json.loads(record)
     if (note := identity.get("note")) is not None:
         warnings.warn(note, BellwetherWarning, stacklevel=3)
     # A published version stays what it is when `latest` is another one, and a definition in another folder.
-    given = identity.get("path") or identity.get("definition") or dataset
-    if (pinned := identity.get("pinned")) is not None:
-        options = {**options, "as_of": pinned}
-    origin: Origin = (given, folders, options, part, prices)
+    given = identity.get("path") or identity.get("definition") or subject["definition"]
+    pinned = identity.get("pinned") or subject["as_of"]
+    origin: Origin = (_values.Subject(**{**subject, "definition": given, "as_of": pinned}), options, part, prices)
     if rows is not None:
         return Dataset(rows, identity, origin)
     return Wide(identity["name"], {name: Matrix(name, matrix) for name, matrix in matrices}, (of, origin))
@@ -156,16 +148,13 @@ def of_version(name: str, data: Path) -> Dataset | Wide:
     """A published version, long or wide as it is."""
     options: _values.LoadOptions = {
         "layout": None,
-        "as_of": None,
-        "vintage": None,
-        "include": None,
-        "missing": "fail",
+        "by_session": False,
+        "ignores_missing": False,
         "add": [],
         "labels": [],
         "lag": None,
-        "stamp": None,
     }
-    return of(name, _values.folders(data, None), options, _values.part(None, None, None, None))
+    return of(_values.subject(name, _values.folders(data, None)), options, _values.part(None, None, None, None))
 
 
 class Dataset(Table):
@@ -187,7 +176,7 @@ class Dataset(Table):
 
     @property
     def _part(self) -> _values.Part:
-        return self._origin[3]
+        return self._origin[2]
 
     def __len__(self) -> int:
         return self._rows.counted()
@@ -292,9 +281,9 @@ class Dataset(Table):
 
     def _built(self, labels: list[str], add: list[str], lag: int | None, prices: Any) -> Dataset:
         """The same dataset with more columns, built by the rules of `lag` from `prices`."""
-        given, folders, options, part, _ = self._origin
+        subject, options, part, _ = self._origin
         options = _values.LoadOptions(**{**options, "labels": labels, "lag": lag, "add": [*options["add"], *add]})
-        dataset = of(given, folders, options, _values.Part(**{**part, "columns": None}), prices)
+        dataset = of(subject, options, _values.Part(**{**part, "columns": None}), prices)
         assert isinstance(dataset, Dataset)
         return dataset
 
@@ -328,13 +317,26 @@ class Dataset(Table):
             "period": _values.one_name("periods", periods),
             "regime": _values.one_name("regimes", regimes),
         }
-        by_session = _values.stamp("stamp", stamp) == "session"
+        by_session = _values.is_by_session("stamp", stamp)
         lag, given_prices = _values.sessions("lag", lag), _values.prices("prices", prices)
+        key = [names["date"], names["ticker"]]
+        if chosen in key:
+            raise UsageError(f"`{chosen}` is in the index of every factor", "name a column of values, such as `confidence`")
+        part = _values.Part(**{**self._part, "columns": None})
+        for column, wanted in choices.items():
+            selected = part[f"{column}s"]  # type: ignore[literal-required]
+            if wanted is not None and selected is not None and wanted not in selected:
+                what = f"the dataset was loaded without {column} `{wanted}`"
+                raise UsageError(what, f"add it to `{column}s` of `load`, or choose another one")
+            part[f"{column}s"] = selected if wanted is None else [wanted]  # type: ignore[literal-required]
         rows, session = self._rows, names["entry_at"]
         if by_session and session not in self.columns:
             rows = self._built([], ["entry_at"], lag, given_prices)._rows
-        key = [names["date"], names["ticker"]]
-        frame = to_pandas(rows.factor(self._part, chosen, (choices["period"], choices["regime"]), by_session))
+        # What tells the rows of several periods and regimes apart, if the dataset has it.
+        known = {name for name, _ in rows.select(part).columns}
+        of_pair = [names[column] for column in choices if names[column] in known and names[column] != chosen]
+        part["columns"] = [*key, *of_pair, *([session] if by_session else []), chosen]
+        frame = to_pandas(rows.select(part))
         for column, wanted in choices.items():
             # A dataset of one period or regime may leave out its column.
             if wanted is None and names[column] in frame.columns:

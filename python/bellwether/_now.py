@@ -54,14 +54,12 @@ def get(
     """
     # The key is in no local variable that a traceback would show.
     key = None if key is None else _bellwether.Key(key)  # type: ignore[assignment]
-    question: _values.QuestionOptions = {
-        "tickers": _values.needed_names("tickers", tickers),
-        "periods": _values.names("periods", periods),
-        "regimes": _values.names("regimes", regimes),
+    options: _values.GetOptions = {
         "last": _values.text("last", last),
         "news": _values.flag("news", news),
+        "demo": _values.flag("demo", demo),
+        "keep": _values.flag("keep", keep),
     }
+    part = _values.part(None, _values.needed_names("tickers", tickers), None, None, periods=periods, regimes=regimes)
     given = None if definition is None else _values.definition(definition)
-    demo, keep = _values.flag("demo", demo), _values.flag("keep", keep)
-    kept = _values.folders(data, archive)[1]
-    return Now(*_bellwether.get(question, given, demo, key, kept if keep else None))  # type: ignore[arg-type]
+    return Now(*_bellwether.get(_values.subject(given, _values.folders(data, archive)), part, options, key))  # type: ignore[arg-type]

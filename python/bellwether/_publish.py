@@ -104,7 +104,8 @@ def run(
     given = _values.named_definition(definition)
     try:
         with _progress.follow(_values.progress(progress)) as show:
-            return Summary(*_bellwether.run(given, _values.target_folders(given, data, archive), options, key, show))  # type: ignore[arg-type]
+            subject = _values.subject(given, _values.target_folders(given, data, archive))
+            return Summary(*_bellwether.run(subject, options, key, show))  # type: ignore[arg-type]
     except KeyboardInterrupt as interrupt:
         if not interrupt.args:
             interrupt.args = ("interrupted: nothing was published, and the next run of the definition resumes it",)
@@ -133,11 +134,9 @@ def build(
     >>> summary.path.parent.name
     'demo'
     """
-    state = (
-        _values.instant("as_of", as_of),
-        _values.optional_text("vintage", vintage),
-        _values.optional_text("include", include),
-    )
+    instant = _values.instant("as_of", as_of)
     given = _values.named_definition(definition)
     with _progress.follow(_values.progress(progress)) as show:
-        return Summary(*_bellwether.build(given, _values.target_folders(given, data, archive), state, show))
+        folders = _values.target_folders(given, data, archive)
+        subject = _values.subject(given, folders, as_of=instant, vintage=vintage, include=include)
+        return Summary(*_bellwether.build(subject, show))

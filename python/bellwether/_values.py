@@ -19,6 +19,7 @@ __all__ = [
     "ArrowStream",
     "Day",
     "Definition",
+    "GetOptions",
     "Include",
     "Instant",
     "LoadOptions",
@@ -27,10 +28,9 @@ __all__ = [
     "Part",
     "PathLike",
     "Prices",
-    "QuestionOptions",
     "RunOptions",
-    "SkillOptions",
     "Stamp",
+    "Subject",
     "TableColumns",
     "Vintage",
 ]
@@ -81,37 +81,36 @@ class Part(TypedDict):
     end: str | None
 
 
+class Subject(TypedDict):
+    """What a call is about: a definition, or all that is known of a service, in its folders; and which data of it."""
+
+    definition: str | tuple[str, str] | None
+    service: str | None
+    data: Path
+    archive: Path
+    as_of: str | None
+    vintage: str | None
+    claimed: bool
+
+
 class LoadOptions(TypedDict):
     """How to load a dataset."""
 
     layout: str | None
-    as_of: str | None
-    vintage: str | None
-    include: str | None
-    missing: str
+    by_session: bool
+    ignores_missing: bool
     add: list[str]
     labels: list[str]
     lag: int | None
-    stamp: str | None
 
 
-class QuestionOptions(TypedDict):
-    """What a service is asked now."""
+class GetOptions(TypedDict):
+    """What a service is asked, besides the part of its signals."""
 
-    tickers: list[str]
-    periods: list[str] | None
-    regimes: list[str] | None
     last: str
     news: bool
-
-
-class SkillOptions(TypedDict):
-    """How skill is measured."""
-
-    as_of: str | None
-    after: str | None
-    lag: int
-    allow_missing: bool
+    demo: bool
+    keep: bool
 
 
 class TableColumns(TypedDict):
@@ -124,7 +123,6 @@ class TableColumns(TypedDict):
     period: str | None
     regime: str | None
     features: bool
-    as_of: str | None
 
 
 class RunOptions(TypedDict):
@@ -133,6 +131,27 @@ class RunOptions(TypedDict):
     fresh: bool
     wait: float | None
     today: str | None
+
+
+def subject(
+    definition: str | tuple[str, str] | None,
+    folders: tuple[Path, Path],
+    *,
+    as_of: str | None = None,
+    vintage: Vintage | None = None,
+    include: Include | None = None,
+    service: str | None = None,
+) -> Subject:
+    """What a call is about."""
+    return {
+        "definition": definition,
+        "service": optional_text("service", service),
+        "data": folders[0],
+        "archive": folders[1],
+        "as_of": as_of,
+        "vintage": optional_text("vintage", vintage),
+        "claimed": include is not None and choice("include", include, ["claimed"]) == "claimed",
+    }
 
 
 def part(
@@ -171,12 +190,21 @@ def optional_text(argument: str, value: str | None) -> str | None:
     return None if value is None else text(argument, value)
 
 
-def stamp(argument: str, value: str) -> str:
-    """What dates a row: its date, or the session of its entry."""
+def choice(argument: str, value: str, choices: list[str]) -> str:
+    """One of a few texts."""
     found = text(argument, value)
-    if found not in ("date", "session"):
-        raise invalid(argument, value, "it is neither `date` nor `session`", "choose one of them")
+    if found not in choices:
+        listed = " nor ".join(f"`{name}`" for name in choices)
+        refusal, hint = f"it is neither {listed}", "choose one of them"
+        if len(choices) == 1:
+            refusal, hint = f"it is not {listed}", f"leave it out, or use {listed}"
+        raise invalid(argument, value, refusal, hint)
     return found
+
+
+def is_by_session(argument: str, value: Stamp) -> bool:
+    """Whether the session of its entry dates a row, and not its date."""
+    return choice(argument, value, ["date", "session"]) == "session"
 
 
 def one_name(argument: str, value: Names | None) -> str | None:

@@ -2,23 +2,173 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use bellwether::definition::{Layout, TimeOfDay};
-use bellwether::error::{Error, Result};
-use bellwether::interface::{Period, Regime, Unknown};
+use bellwether::definition::{DefinitionFile, find, path_of};
+use bellwether::disk::names::is_dataset;
+use bellwether::error::{Error, ErrorKind, Result};
+use bellwether::export::latest;
+use bellwether::interface::Unknown;
+use bellwether::key::ApiKey;
+use bellwether::key::source::KeySource;
 use bellwether::load::Selection;
-use bellwether::plan::{AdHoc, Added, Claims, Column, Plan, Vintage};
-use bellwether::run::{AsOf, FetchItem, Past, PastQuery};
+use bellwether::plan::{AdHoc, Claims, Plan, Source};
+use bellwether::prices::PriceRows;
+use bellwether::project::Project;
+use bellwether::run::{AsOf, Control, FetchItem, Past, PastQuery, PriceInput, RemoteStore, StoreAccess, store_of};
 use bellwether::time::{self, Clock};
+use bellwether::trust::Author;
 use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
-use tokio_util::sync::CancellationToken;
+use pyo3::types::PyList;
 
-use crate::store;
+use crate::call::{block_on, raise};
+use crate::rows::batches_of;
 
-/// A part of a dataset, as a Python argument.
+/// A definition.
+#[derive(Clone, FromPyObject)]
+pub(crate) enum Given {
+    /// A name in `pipelines/`, or a path.
+    Named(String),
+    /// A name, and a text that Python made from a dict.
+    Written(String, String),
+}
+
+impl Given {
+    /// Its plan.
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        Plan::of(self.file()?)
+    }
+
+    /// Its text, and where that is from.
+    pub(crate) fn file(&self) -> Result<DefinitionFile> {
+        let project = Project::find()?;
+        let found = match self {
+            Self::Named(name) => find(name, &project.definitions())?,
+            Self::Written(name, text) => {
+                let file = DefinitionFile::new(self.path(&project), text.clone());
+                file.ok().filter(|_| !name.contains('/')).ok_or_else(|| {
+                    let what = format!("a definition cannot be named `{name}`");
+                    Error::usage(what, "use at most 64 letters, digits, `-` and `_` in `name`")
+                })?
+            }
+        };
+        Ok(found.below(project.root()))
+    }
+
+    /// Where it is, or would be.
+    pub(crate) fn path(&self, project: &Project) -> PathBuf {
+        match self {
+            Self::Named(name) => path_of(name, &project.definitions()),
+            Self::Written(name, _) => format!("{name}.toml").into(),
+        }
+    }
+
+    /// Its plan; for a name without a file, that of the latest version published under the name.
+    fn plan_or_published(&self, data: &Path) -> Result<Plan> {
+        let plan = self.plan();
+        if plan.as_ref().is_err_and(|error| error.kind() == ErrorKind::NoDefinition)
+            && let Self::Named(name) = self
+            && let Ok(Some(recorded)) = latest(&data.join("datasets"), Some(name))
+        {
+            // Whoever can write the record could have written the definition in it.
+            let path = data.join("datasets").join(&recorded.name).join(&recorded.version).join("dataset.json");
+            let plan = Self::Written(recorded.name, recorded.definition).plan()?;
+            return Ok(Plan { author: Author::File, path, ..plan });
+        }
+        plan
+    }
+}
+
+/// The folder of the datasets and the archive; with a definition, that in which it publishes.
+#[pyfunction]
+#[pyo3(signature = (definition=None))]
+pub(crate) fn data_folder(definition: Option<Given>) -> PyResult<PathBuf> {
+    let project = Project::find().map_err(raise)?;
+    // As for the program.
+    let given = std::env::var_os("BELLWETHER_DATA").filter(|given| !given.is_empty()).map(PathBuf::from);
+    match (definition, given) {
+        (Some(Given::Written(name, _)), _) if path_of(&name, &project.definitions()).exists() => {
+            Err(raise(Error::usage(
+                format!("the project has a definition `{name}`, whose dataset would be taken over"),
+                "give the dict another `name`, or name the folder to publish in with `data`",
+            )))
+        }
+        (_, Some(given)) => Ok(given),
+        (Some(Given::Named(name)), None) => project.data_of(&path_of(&name, &project.definitions())).map_err(raise),
+        _ => Ok(project.data()),
+    }
+}
+
+/// What a call is about: a definition, or all that is known of a service, in its folders; and which data of it: as of an
+/// instant, a version or a run, of which vintage, and with what the definition leaves out.
+#[derive(Clone, FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Subject {
+    pub(crate) definition: Option<Given>,
+    pub(crate) service: Option<String>,
+    pub(crate) data: PathBuf,
+    pub(crate) archive: PathBuf,
+    pub(crate) as_of: Option<String>,
+    pub(crate) vintage: Option<String>,
+    pub(crate) claimed: bool,
+}
+
+impl Subject {
+    /// The plan of its definition.
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        let definition = self.definition.as_ref().expect("Python names one where it is needed");
+        definition.plan_or_published(&self.data)
+    }
+
+    /// The plan, with what it leaves out if that counts.
+    pub(crate) fn plan_with_claims(&self) -> Result<Plan> {
+        Ok(if self.claimed { self.plan()?.with_claims() } else { self.plan()? })
+    }
+
+    /// The plan and the options of an ad hoc build, and what its user must know.
+    pub(crate) fn past(&self, control: &Control) -> Result<(Plan, AdHoc, Option<String>)> {
+        let vintage = optional("vintage", self.vintage.as_deref(), str::parse)?;
+        let as_of = optional("as_of", self.as_of.as_deref(), |text| {
+            let forms = "use a day, a datetime with a time zone, text such as `2026-03-31T18:00:00Z`, or the name of a \
+                         version or a run";
+            AsOf::parse(text, Clock::System.now()).map_err(|refusal| format!("{refusal}\n{forms}"))
+        })?;
+        let plan = self.plan()?;
+        // What the definition includes anyway is no option of the build.
+        let is_option = self.claimed && plan.claims == Claims::LeftOut;
+        let claims = if is_option { Claims::Included } else { Claims::LeftOut };
+        let query = PastQuery { data: &self.data, archive: &self.archive, claims };
+        self.fetch(Some(&plan), &FetchItem::of_name(&plan.name, as_of.as_ref()), control)?;
+        let Past { plan, as_of, version, note } = query.find(plan, as_of.as_ref())?;
+        Ok((plan, AdHoc { as_of, version, vintage, claims, ..AdHoc::default() }, note))
+    }
+
+    /// Fetches what only the store has that the environment or the definition names, as the program does.
+    pub(crate) fn fetch(&self, plan: Option<&Plan>, items: &[FetchItem<'_>], control: &Control) -> Result<()> {
+        let Some(url) = store_of(None, plan)?.filter(|_| !items.is_empty()) else { return Ok(()) };
+        let control = Control { stop: control.stop.clone(), ..Control::default() };
+        block_on(async {
+            let store = RemoteStore::open(&url, StoreAccess::Read, &self.archive, &self.data, &control)?;
+            store.pull_items(items).await
+        })
+    }
+
+    /// Fetches the latest version of a dataset, if it is named alone, and what else is needed of it.
+    pub(crate) fn fetch_version(&self, name: &str, more: &[FetchItem<'_>], control: &Control) -> Result<()> {
+        let dataset = name.split('/').next().unwrap_or(name);
+        let version = is_dataset(name).then_some(FetchItem::Version(name));
+        let items: Vec<FetchItem<'_>> = version.into_iter().chain(more.iter().copied()).collect();
+        if items.is_empty() || !is_dataset(dataset) {
+            return Ok(());
+        }
+        let plan = Project::find().and_then(|project| Plan::find(dataset, &project)).ok();
+        self.fetch(plan.as_ref(), &items, control)
+    }
+}
+
+/// A part of a dataset.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Part {
@@ -33,193 +183,109 @@ pub(crate) struct Part {
 
 impl Part {
     pub(crate) fn selection(&self) -> Result<Selection> {
-        let date = |argument: &str, text: &Option<String>| text.as_deref().map(|text| day(argument, text)).transpose();
         Ok(Selection {
             columns: self.columns.clone(),
             tickers: each("tickers", self.tickers.as_deref())?,
             sectors: each("sectors", self.sectors.as_deref())?,
             periods: each("periods", self.periods.as_deref())?,
             regimes: each("regimes", self.regimes.as_deref())?,
-            from: date("start", &self.start)?,
-            to: date("end", &self.end)?,
+            from: optional("start", self.start.as_deref(), day)?,
+            to: optional("end", self.end.as_deref(), day)?,
         })
     }
 }
 
-/// How to load a dataset, as a Python argument.
+/// Rows of the caller: files, or an object with an Arrow C stream.
 #[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct LoadOptions {
-    layout: Option<String>,
-    as_of: Option<String>,
-    vintage: Option<String>,
-    include: Option<String>,
-    missing: String,
-    add: Vec<String>,
-    labels: Vec<String>,
-    lag: Option<u32>,
-    stamp: Option<String>,
+pub(crate) enum GivenRows<'py> {
+    /// A frame of pandas gives the names of its columns as items.
+    Files(Bound<'py, PyList>),
+    Stream(Bound<'py, PyAny>),
 }
 
-impl LoadOptions {
-    /// Whether tickers without rows are left out, and not refused.
-    pub(crate) fn ignores_missing(&self) -> Result<bool> {
-        match self.missing.as_str() {
-            "fail" => Ok(false),
-            "ignore" => Ok(true),
-            other => Err(invalid("missing", other, "it is neither `fail` nor `ignore`", "choose one of them")),
+/// The prices that an argument stands for.
+pub(crate) fn price_input(prices: Option<GivenRows<'_>>) -> PyResult<PriceInput> {
+    Ok(match prices {
+        None => PriceInput::OfDefinition,
+        Some(GivenRows::Files(files)) => PriceInput::Files(files.extract()?),
+        Some(GivenRows::Stream(stream)) => {
+            let (schema, batches) = batches_of(&stream)?;
+            PriceInput::Rows(PriceRows { schema, batches })
         }
-    }
-
-    /// The layout; none for that of the version.
-    pub(crate) fn layout(&self) -> Result<Option<Layout>> {
-        self.layout.as_deref().map(|text| definition_value("layout", text)).transpose()
-    }
-
-    /// The column that dates the rows of matrices.
-    pub(crate) fn stamp(&self) -> Result<Column> {
-        match self.stamp.as_deref() {
-            None | Some("date") => Ok(Column::Date),
-            Some("session") => Ok(Column::EntryAt),
-            Some(other) => Err(invalid("stamp", other, "it is neither `date` nor `session`", "choose one of them")),
-        }
-    }
-
-    /// Whether it has columns that a version may not have.
-    pub(crate) fn adds(&self) -> Result<bool> {
-        let stamps = self.layout()? == Some(Layout::Wide) && self.stamp()? == Column::EntryAt;
-        Ok(stamps || !self.add.is_empty() || !self.labels.is_empty())
-    }
-
-    /// Which data it has; none for those of a published version.
-    pub(crate) fn state(&self) -> Option<DataState> {
-        let Self { as_of, vintage, include, .. } = self;
-        let is_other = as_of.is_some() || vintage.is_some() || include.is_some();
-        is_other.then(|| DataState { as_of: as_of.clone(), vintage: vintage.clone(), include: include.clone() })
-    }
-
-    /// The options of an ad hoc build that add columns.
-    pub(crate) fn with_added(&self, ad_hoc: AdHoc) -> Result<AdHoc> {
-        let mut add: Vec<Added> = self.add.iter().map(|text| definition_value("add", text)).collect::<Result<_>>()?;
-        if self.layout()? == Some(Layout::Wide) && self.stamp()? == Column::EntryAt {
-            add.push(Added::EntryAt);
-        }
-        let period = |text: &String| {
-            text.parse().map_err(|_| invalid("horizons", text, "it is no period", "use `1d` to `30d`, or `1m` to `6m`"))
-        };
-        let labels = self.labels.iter().map(period).collect::<Result<_>>()?;
-        Ok(AdHoc { add, labels, lag: self.lag, ..ad_hoc })
-    }
-}
-
-/// Which data a dataset has, as Python arguments: as of an instant, a version or a run, of which vintage, and with what the
-/// definition leaves out.
-#[derive(Default)]
-pub(crate) struct DataState {
-    pub(crate) as_of: Option<String>,
-    pub(crate) vintage: Option<String>,
-    pub(crate) include: Option<String>,
-}
-
-impl DataState {
-    /// The plan and the options of an ad hoc build, and what its user must know.
-    pub(crate) fn find(
-        &self,
-        plan: Plan,
-        (data, archive): (&Path, &Path),
-        stop: &CancellationToken,
-    ) -> Result<(Plan, AdHoc, Option<String>)> {
-        let vintage: Option<Vintage> =
-            self.vintage.as_deref().map(|text| definition_value("vintage", text)).transpose()?;
-        let parsed =
-            |text| AsOf::parse(text, Clock::System.now()).map_err(|refusal| invalid("as_of", text, refusal, PAST));
-        let as_of = self.as_of.as_deref().map(parsed).transpose()?;
-        // What the definition includes anyway is no option of the build.
-        let included = claims(self.include.as_deref())?;
-        let claims = if plan.claims == Claims::Included { Claims::LeftOut } else { included };
-        let query = PastQuery { data, archive, claims };
-        store::fetch(Some(&plan), (data, archive), &FetchItem::of_name(&plan.name, as_of.as_ref()), stop)?;
-        let Past { plan, as_of, version, note } = query.find(plan, as_of.as_ref())?;
-        Ok((plan, AdHoc { as_of, version, vintage, claims, ..AdHoc::default() }, note))
-    }
-}
-
-/// Whether claims count that the definition leaves out.
-pub(crate) fn claims(include: Option<&str>) -> Result<Claims> {
-    match include {
-        None => Ok(Claims::LeftOut),
-        Some("claimed") => Ok(Claims::Included),
-        Some(other) => Err(invalid("include", other, "it is not `claimed`", "leave it out, or use `claimed`")),
-    }
-}
-
-/// The period or the regime of a factor, which a selection must not leave out.
-pub(crate) fn choice<T>(argument: &str, text: Option<&str>, selected: &mut Option<BTreeSet<T>>) -> Result<()>
-where
-    T: FromStr<Err = Unknown> + Ord + Display,
-{
-    let Some(text) = text else { return Ok(()) };
-    let wanted: T = service_value(argument, text)?;
-    if selected.as_ref().is_some_and(|selected| !selected.contains(&wanted)) {
-        let what = format!("the dataset was loaded without {} `{wanted}`", argument.trim_end_matches('s'));
-        return Err(Error::usage(what, format!("add it to `{argument}` of `load`, or choose another one")));
-    }
-    *selected = Some(BTreeSet::from([wanted]));
-    Ok(())
-}
-
-/// The period and the regime of a factor.
-pub(crate) fn pair(selection: &mut Selection, period: Option<&str>, regime: Option<&str>) -> Result<()> {
-    choice::<Period>("periods", period, &mut selection.periods)?;
-    choice::<Regime>("regimes", regime, &mut selection.regimes)
-}
-
-/// Values of a closed set.
-pub(crate) fn each<T: FromStr<Err = Unknown> + Ord>(
-    argument: &str,
-    texts: Option<&[String]>,
-) -> Result<Option<BTreeSet<T>>> {
-    texts.map(|texts| texts.iter().map(|text| service_value(argument, text)).collect()).transpose()
-}
-
-/// A value of a closed set of the service.
-pub(crate) fn service_value<T: FromStr<Err = Unknown>>(argument: &str, text: &str) -> Result<T> {
-    text.parse().map_err(|unknown: Unknown| invalid(argument, text, &unknown, unknown.hint))
-}
-
-/// A value of a closed set of definitions, whose refusal has the hint on a second line.
-pub(crate) fn definition_value<T: FromStr<Err = String>>(argument: &str, text: &str) -> Result<T> {
-    text.parse().map_err(|refusal: String| {
-        let (what, hint) = refusal.split_once('\n').unwrap_or((&refusal, "choose another one"));
-        invalid(argument, text, what, hint)
     })
 }
 
-/// A time of day in a time zone.
-pub(crate) fn time_of_day(argument: &str, text: &str) -> Result<TimeOfDay> {
-    definition_value(argument, text)
+/// An API key, which is never shown.
+#[pyclass(frozen, from_py_object, module = "bellwether._bellwether")]
+#[derive(Clone)]
+pub(crate) struct Key(ApiKey);
+
+#[pymethods]
+impl Key {
+    #[new]
+    fn new(text: &Bound<'_, PyAny>) -> PyResult<Self> {
+        // A refusal never has the value.
+        let refusal = match text.extract::<String>() {
+            Ok(text) => match ApiKey::new(&text) {
+                Some(key) => return Ok(Self(key)),
+                None => "it is empty",
+            },
+            Err(_) => "it is not text",
+        };
+        Err(raise(Error::usage(format!("invalid value for `key`: {refusal}"), "give the API key as text")))
+    }
+
+    fn __repr__(&self) -> &'static str {
+        "Key(…)"
+    }
+}
+
+/// Makes a plan use the key that was given, if any.
+pub(crate) fn take_key(plan: &mut Plan, key: Option<Key>) {
+    if let (Source::Remote(remote), Some(Key(key))) = (&mut plan.source, key) {
+        remote.key = KeySource::Given(key);
+    }
+}
+
+/// An argument that is text for something.
+pub(crate) fn value<T>(argument: &str, text: &str, parse: impl FnOnce(&str) -> Result<T, String>) -> Result<T> {
+    parse(text).map_err(|refusal| invalid(argument, text, &refusal))
+}
+
+/// The same of an argument that may be left out.
+pub(crate) fn optional<T>(
+    argument: &str,
+    text: Option<&str>,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Option<T>> {
+    text.map(|text| value(argument, text, parse)).transpose()
+}
+
+/// Values of a closed set of the service.
+fn each<T: FromStr<Err = Unknown> + Ord>(argument: &str, texts: Option<&[String]>) -> Result<Option<BTreeSet<T>>> {
+    texts.map(|texts| texts.iter().map(|text| value(argument, text, of_service)).collect()).transpose()
+}
+
+/// A value of a closed set of the service.
+pub(crate) fn of_service<T: FromStr<Err = Unknown>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|unknown: Unknown| format!("{unknown}\n{}", unknown.hint))
 }
 
 /// A calendar day.
-pub(crate) fn day(argument: &str, text: &str) -> Result<NaiveDate> {
-    time::day(text).map_err(|refusal| invalid(argument, text, refusal, "a day is a date, or text such as `2026-03-31`"))
+pub(crate) fn day(text: &str) -> Result<NaiveDate, String> {
+    time::day(text).map_err(|refusal| format!("{refusal}\na day is a date, or text such as `2026-03-31`"))
 }
-
-/// The forms of an instant, a version or a run.
-const PAST: &str =
-    "use a day, a datetime with a time zone, text such as `2026-03-31T18:00:00Z`, or the name of a version or a run";
-
-/// The forms of an instant.
-const FORMS: &str = "an instant is a day, a datetime with a time zone, or text such as `2026-03-31T18:00:00Z`";
 
 /// An instant, or the end of a day.
 pub(crate) fn instant(argument: &str, text: Option<&str>) -> Result<Option<DateTime<Utc>>> {
-    let parsed =
-        |text| time::as_of(text, Clock::System.now()).map_err(|refusal| invalid(argument, text, refusal, FORMS));
-    text.map(parsed).transpose()
+    optional(argument, text, |text| {
+        let forms = "an instant is a day, a datetime with a time zone, or text such as `2026-03-31T18:00:00Z`";
+        time::as_of(text, Clock::System.now()).map_err(|refusal| format!("{refusal}\n{forms}"))
+    })
 }
 
-/// The refusal of an argument.
-pub(crate) fn invalid(argument: &str, given: impl Display, refusal: impl Display, hint: &str) -> Error {
-    Error::usage(format!("invalid value `{given}` for `{argument}`: {refusal}"), hint)
+/// The refusal of an argument, which may have a hint on a second line.
+pub(crate) fn invalid(argument: &str, given: impl Display, refusal: &str) -> Error {
+    let (what, hint) = refusal.split_once('\n').unwrap_or((refusal, "choose another one"));
+    Error::usage(format!("invalid value `{given}` for `{argument}`: {what}"), hint)
 }

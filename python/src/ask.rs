@@ -1,4 +1,4 @@
-//! Queries of the archive and of published versions. Results are rows, and totals as JSON.
+//! Questions about definitions, services, the archive and published versions. Results are rows, and totals as JSON.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use arrow::array::{
     Array as _, ArrayRef, AsArray as _, BooleanArray, Date32Array, ListBuilder, RecordBatch, StringArray,
     StringBuilder, TimestampMicrosecondArray, UInt64Array,
 };
-use arrow::compute::{cast, filter};
+use arrow::compute::{cast, concat_batches, filter_record_batch};
 use arrow::datatypes::{DataType, Date32Type, SchemaRef};
 use arrow::error::ArrowError;
 use bellwether::archive::{ListedRun, RunListing};
@@ -15,187 +15,85 @@ use bellwether::audit;
 use bellwether::audit::skill::WhenMissing;
 use bellwether::audit::table::{TableInput, TableSource};
 use bellwether::error::{Error, Result};
-use bellwether::export::{self, ListedVersion, PublishedReader};
+use bellwether::export::{ListedVersion, PublishedReader, published_versions};
 use bellwether::load::Dataset;
-#[cfg(feature = "query")]
-use bellwether::load::query::Question;
-use bellwether::plan::{Claims, Plan};
-use bellwether::prices::PriceRows;
+use bellwether::load::now::{Answer, Question};
+use bellwether::plan::Plan;
 use bellwether::project::Project;
 use bellwether::run::{
-    AuditOptions, Control, DEMO_SEED, FetchItem, OfferOptions, PriceInput, ReportOptions, SkillOptions, audit_quality,
+    AuditOptions, CheckedDefinition, DEMO_SEED, FetchItem, OfferOptions, ReportOptions, SkillOptions, audit_quality,
     audit_revisions, audit_skill, audit_table as audit_of_table, offered_sectors, offered_tickers,
 };
 use bellwether::serve::{Universe, price_schema};
 use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
-use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{DataState, Part, claims, day, instant, service_value, time_of_day};
-use crate::definition::DefinitionArgument;
-use crate::fault::exception;
-use crate::publish::{Key, block_on, take_key};
+use crate::arguments::{
+    Given, GivenRows, Key, Part, Subject, day, instant, of_service, optional, price_input, take_key, value,
+};
+use crate::call::{block_on, call, json, raise};
 use crate::rows::{Rows, batches_of};
-use crate::store;
-use crate::supervise::{json, quietly};
 
-/// The subject of an audit: the definition, if any, the data folder and the archive, and what counts that the definition
-/// leaves out.
-type AuditTarget = (Option<DefinitionArgument>, PathBuf, PathBuf, Option<String>);
+/// What a check says of a definition, as JSON.
+#[pyfunction]
+pub(crate) fn check(definition: Given) -> PyResult<String> {
+    let project = Project::find().map_err(raise)?;
+    match definition.plan() {
+        Ok(plan) => Ok(json(&CheckedDefinition::valid(&plan, &project.data(), Clock::System.now()))),
+        Err(error) if error.problems().is_some() => {
+            Ok(json(&CheckedDefinition::invalid(&definition.path(&project), &error)))
+        }
+        Err(error) => Err(raise(error)),
+    }
+}
 
-/// Collects the rows of an audit.
-fn gather<T>(
+/// Takes the rows of an audit.
+type Deliver<'a> = &'a mut dyn FnMut(&RecordBatch) -> Result<()>;
+
+/// Audits an archive, with the runs that only its store has, as of an instant. Returns the rows, and what they come to.
+fn audit<T: Send + 'static>(
+    py: Python<'_>,
+    subject: Subject,
+    as_of: Result<Option<DateTime<Utc>>>,
     schema: SchemaRef,
-    ask: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> Result<()>) -> Result<T>,
-) -> Result<(Rows, T)> {
-    let mut batches = Vec::new();
-    let found = ask(&mut |batch| {
-        batches.push(batch.clone());
-        Ok(())
-    })?;
-    Ok((Rows::in_memory(schema, batches), found))
-}
-
-fn plan_of(subject: &AuditTarget, service: Option<&str>) -> Result<Option<Plan>> {
-    let (definition, data, _, include) = subject;
-    if definition.is_some() && service.is_some() {
-        return Err(Error::usage("a service beside a definition, which has its own", "leave out one of them"));
-    }
-    match (definition, claims(include.as_deref())?) {
-        (None, Claims::LeftOut) => Ok(None),
-        (None, Claims::Included) => Err(Error::usage(
-            "claims included without a definition",
-            "name a definition, or audit the claims alone with `service=\"SERVICE.claimed\"`",
-        )),
-        (Some(definition), claims) => Ok(Some(with_claims(definition.plan_or_published(data)?, claims))),
-    }
-}
-
-/// Asks an archive, with the runs that only its store has, as of an instant.
-fn asked<T>(
-    subject: &AuditTarget,
-    service: Option<&str>,
-    as_of: Option<DateTime<Utc>>,
-    stop: &CancellationToken,
-    question: impl FnOnce(AuditOptions<'_>) -> Result<T>,
-) -> Result<T> {
-    let plan = plan_of(subject, service)?;
-    store::fetch(plan.as_ref(), (&subject.1, &subject.2), &[FetchItem::Runs(as_of)], stop)?;
-    let control = Control { stop: stop.clone(), ..Control::default() };
-    question(AuditOptions { archive: &subject.2, service, plan: plan.as_ref(), as_of, control: &control })
-}
-
-fn with_claims(plan: Plan, claims: Claims) -> Plan {
-    if claims == Claims::Included { plan.with_claims() } else { plan }
+    question: impl FnOnce(AuditOptions<'_>, Deliver<'_>) -> Result<T> + Send + 'static,
+) -> PyResult<(Rows, T)> {
+    call(py, None, move |control| {
+        let (as_of, service) = (as_of?, subject.service.as_deref());
+        if subject.definition.is_some() && service.is_some() {
+            return Err(Error::usage("a service beside a definition, which has its own", "leave out one of them"));
+        }
+        if subject.definition.is_none() && subject.claimed {
+            let hint = "name a definition, or audit the claims alone with `service=\"SERVICE.claimed\"`";
+            return Err(Error::usage("claims included without a definition", hint));
+        }
+        let plan = subject.definition.is_some().then(|| subject.plan_with_claims()).transpose()?;
+        subject.fetch(plan.as_ref(), &[FetchItem::Runs(as_of)], control)?;
+        let options = AuditOptions { archive: &subject.archive, service, plan: plan.as_ref(), as_of, control };
+        let mut batches = Vec::new();
+        let found = question(options, &mut |batch| {
+            batches.push(batch.clone());
+            Ok(())
+        })?;
+        Ok((Rows::in_memory(schema, batches), found))
+    })
 }
 
 /// The vendor's rewrites after one instant, up to another.
 #[pyfunction]
-pub(crate) fn revisions(
-    py: Python<'_>,
-    subject: AuditTarget,
-    service: Option<String>,
-    after: Option<String>,
-    until: Option<String>,
-) -> PyResult<(Rows, String)> {
-    quietly(py, move |stop| {
-        let (after, until) = (instant("after", after.as_deref())?, instant("until", until.as_deref())?);
-        asked(&subject, service.as_deref(), until, stop, |options| {
-            let (rows, found) = gather(audit::revisions::schema(), |deliver| audit_revisions(options, after, deliver))?;
-            Ok((rows, json(&found)))
-        })
+pub(crate) fn revisions(py: Python<'_>, subject: Subject, after: Option<String>) -> PyResult<(Rows, String)> {
+    let until = instant("until", subject.as_of.as_deref());
+    audit(py, subject, until, audit::revisions::schema(), move |options, deliver| {
+        Ok(json(&audit_revisions(options, instant("after", after.as_deref())?, deliver)?))
     })
 }
 
 /// Gaps, stale series, repeated articles, unusual values, rejected records and unknown fields.
 #[pyfunction]
-pub(crate) fn quality(
-    py: Python<'_>,
-    subject: AuditTarget,
-    service: Option<String>,
-    as_of: Option<String>,
-) -> PyResult<(Rows, String)> {
-    quietly(py, move |stop| {
-        asked(&subject, service.as_deref(), instant("as_of", as_of.as_deref())?, stop, |options| {
-            let (rows, found) = gather(audit::quality::schema(), |deliver| audit_quality(options, deliver))?;
-            Ok((rows, json(&found)))
-        })
-    })
-}
-
-/// The prices of an audit of skill, as a Python argument: files, or an object with an Arrow C stream.
-#[derive(FromPyObject)]
-pub(crate) enum PriceArgument<'py> {
-    /// A frame of pandas gives the names of its columns as items.
-    Files(Bound<'py, PyList>),
-    Stream(Bound<'py, PyAny>),
-}
-
-/// The prices that an argument stands for.
-pub(crate) fn price_input(prices: Option<PriceArgument<'_>>) -> PyResult<PriceInput> {
-    Ok(match prices {
-        None => PriceInput::OfDefinition,
-        Some(PriceArgument::Files(files)) => PriceInput::Files(files.extract()?),
-        Some(PriceArgument::Stream(stream)) => {
-            let (schema, batches) = batches_of(&stream)?;
-            PriceInput::Rows(PriceRows { schema, batches })
-        }
-    })
-}
-
-/// How skill is measured, as a Python argument.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct HowSkill {
-    as_of: Option<String>,
-    after: Option<String>,
-    lag: u32,
-    allow_missing: bool,
-}
-
-/// The columns of the parts of an audit of skill, after those of a series.
-const OF_PAIRS: &str = "names correlation mean_return buys buy_hits buy_excess sells sell_hits sell_excess confidents \
-                        confident_hits confident_excess spread dates horizon windows positive standard_error \
-                        degrees_of_freedom lower upper p p_holm p_benjamini_hochberg disjoint_correlation disjoint_p flips";
-const OF_DATES: &str = "date names correlation mean_return buys buy_hits buy_excess sells sell_hits sell_excess confidents \
-                        confident_hits confident_excess spread";
-const OF_LAGS: &str = "lag names correlation dates horizon windows standard_error degrees_of_freedom lower upper p";
-const OF_FEATURES: &str = "feature names correlation dates horizon windows positive standard_error degrees_of_freedom lower \
-                           upper p p_holm p_benjamini_hochberg disjoint_correlation disjoint_p";
-
-/// The parts of an audit of skill, each with the columns that its rows have: of each pair and state over all dates, of its
-/// dates, of its lags, and of the features of the news.
-fn parts_of_skill(rows: &Rows) -> Result<Vec<Rows>> {
-    let none = RecordBatch::new_empty(audit::skill::schema());
-    let part = |number: usize, columns: &str| -> Result<Rows, ArrowError> {
-        let mut found = Vec::new();
-        for batch in std::iter::once(&none).chain(rows.held()) {
-            let named = |name: &str| batch.column_by_name(name).expect("an audit of skill has the column");
-            let (feature, date, by) = (named("feature"), named("date"), named("by").as_string::<i32>());
-            let part_of = |row: usize| match (feature.is_valid(row), date.is_valid(row), by.is_valid(row)) {
-                (false, false, false) => Some(0),
-                (false, true, _) => Some(1),
-                (false, false, true) if by.value(row) == "lag" => Some(2),
-                (true, false, false) => Some(3),
-                _ => None,
-            };
-            let taken: BooleanArray = (0..batch.num_rows()).map(|row| Some(part_of(row) == Some(number))).collect();
-            let mut parts = Vec::new();
-            for name in ["period", "regime", "state"].into_iter().chain(columns.split(' ')) {
-                let column = match name {
-                    "lag" => cast(&filter(named("group"), &taken)?, &DataType::Int64)?,
-                    name => filter(named(name), &taken)?,
-                };
-                parts.push((name, column, true));
-            }
-            found.push(RecordBatch::try_from_iter_with_nullable(parts)?);
-        }
-        Ok(Rows::in_memory(found[0].schema(), found))
-    };
-    let parts = [OF_PAIRS, OF_DATES, OF_LAGS, OF_FEATURES].into_iter().enumerate();
-    parts.map(|(number, columns)| part(number, columns).map_err(Error::frame)).collect()
+pub(crate) fn quality(py: Python<'_>, subject: Subject) -> PyResult<(Rows, String)> {
+    let as_of = instant("as_of", subject.as_of.as_deref());
+    audit(py, subject, as_of, audit::quality::schema(), |options, deliver| Ok(json(&audit_quality(options, deliver)?)))
 }
 
 /// Whether signals predicted: a row for each date, pair of period and regime, and state; the parts of these rows; what it
@@ -203,29 +101,67 @@ fn parts_of_skill(rows: &Rows) -> Result<Vec<Rows>> {
 #[pyfunction]
 pub(crate) fn skill(
     py: Python<'_>,
-    subject: AuditTarget,
-    prices: Option<PriceArgument<'_>>,
-    how: HowSkill,
+    subject: Subject,
+    prices: Option<GivenRows<'_>>,
+    after: Option<String>,
+    lag: u32,
+    allow_missing: bool,
 ) -> PyResult<(Rows, Vec<Rows>, String, String)> {
     let prices = price_input(prices)?;
-    let when_missing = if how.allow_missing { WhenMissing::Allow } else { WhenMissing::Refuse };
-    let options = SkillOptions {
-        prices,
-        lag: how.lag,
-        when_missing,
-        from: instant("after", how.after.as_deref()).map_err(|error| exception(py, &error))?,
-    };
-    quietly(py, move |stop| {
-        asked(&subject, None, instant("as_of", how.as_of.as_deref())?, stop, |of| {
-            let (rows, found) = gather(audit::skill::schema(), |deliver| audit_skill(of, &options, deliver))?;
-            let text = bellwether_cli::skill_in_words(&found);
-            let parts = parts_of_skill(&rows)?;
-            Ok((rows, parts, serde_json::to_string(&found).expect("it is text"), text))
-        })
-    })
+    let when_missing = if allow_missing { WhenMissing::Allow } else { WhenMissing::Refuse };
+    let as_of = instant("as_of", subject.as_of.as_deref());
+    let (rows, (totals, text)) = audit(py, subject, as_of, audit::skill::schema(), move |options, deliver| {
+        let from = instant("after", after.as_deref())?;
+        let found = audit_skill(options, &SkillOptions { prices, lag, when_missing, from }, deliver)?;
+        Ok((json(&found), bellwether_cli::skill_in_words(&found)))
+    })?;
+    let parts = py.detach(|| parts_of_skill(&rows)).map_err(|error| raise(Error::frame(error)))?;
+    Ok((rows, parts, totals, text))
 }
 
-/// What the columns of a table are, as a Python argument.
+/// The columns of the parts of an audit of skill, after those of a series: of each pair and state over all dates, of its
+/// dates, of its lags, and of the features of the news.
+const PARTS: [&str; 4] = [
+    "names correlation mean_return buys buy_hits buy_excess sells sell_hits sell_excess confidents confident_hits \
+     confident_excess spread dates horizon windows positive standard_error degrees_of_freedom lower upper p p_holm \
+     p_benjamini_hochberg disjoint_correlation disjoint_p flips",
+    "date names correlation mean_return buys buy_hits buy_excess sells sell_hits sell_excess confidents confident_hits \
+     confident_excess spread",
+    "lag names correlation dates horizon windows standard_error degrees_of_freedom lower upper p",
+    "feature names correlation dates horizon windows positive standard_error degrees_of_freedom lower upper p p_holm \
+     p_benjamini_hochberg disjoint_correlation disjoint_p",
+];
+
+/// The parts of an audit of skill, each with the columns that its rows have.
+fn parts_of_skill(rows: &Rows) -> Result<Vec<Rows>, ArrowError> {
+    let all = concat_batches(&audit::skill::schema(), rows.held())?;
+    let (feature, date, by) = (&all["feature"], &all["date"], all["by"].as_string::<i32>());
+    let part_of = |row: usize| match (feature.is_valid(row), date.is_valid(row), by.is_valid(row)) {
+        (false, false, false) => Some(0),
+        (false, true, _) => Some(1),
+        (false, false, true) if by.value(row) == "lag" => Some(2),
+        (true, false, false) => Some(3),
+        _ => None,
+    };
+    let mut parts = Vec::new();
+    for (number, columns) in PARTS.into_iter().enumerate() {
+        let taken: BooleanArray = (0..all.num_rows()).map(|row| Some(part_of(row) == Some(number))).collect();
+        let rows = filter_record_batch(&all, &taken)?;
+        let mut part = Vec::new();
+        for name in ["period", "regime", "state"].into_iter().chain(columns.split(' ')) {
+            part.push((
+                name,
+                if name == "lag" { cast(&rows["group"], &DataType::Int64)? } else { rows[name].clone() },
+                true,
+            ));
+        }
+        let part = RecordBatch::try_from_iter_with_nullable(part)?;
+        parts.push(Rows::in_memory(part.schema(), vec![part]));
+    }
+    Ok(parts)
+}
+
+/// What the columns of a table are.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TableColumns {
@@ -236,45 +172,45 @@ pub(crate) struct TableColumns {
     period: Option<String>,
     regime: Option<String>,
     features: bool,
-    as_of: Option<String>,
 }
 
 /// Which values of a table had been published by the time of decision: a row for each that was not the latest one.
 #[pyfunction]
 pub(crate) fn audit_table(
     py: Python<'_>,
-    table: PriceArgument<'_>,
-    subject: AuditTarget,
-    service: Option<String>,
+    table: GivenRows<'_>,
+    subject: Subject,
     columns: TableColumns,
 ) -> PyResult<(Rows, String)> {
     let source = match table {
-        PriceArgument::Files(files) => TableSource::File(files.get_item(0)?.extract()?),
-        PriceArgument::Stream(stream) => {
+        GivenRows::Files(files) => TableSource::File(files.get_item(0)?.extract()?),
+        GivenRows::Stream(stream) => {
             let (schema, batches) = batches_of(&stream)?;
             TableSource::Rows(schema, batches)
         }
     };
-    quietly(py, move |stop| {
-        let TableColumns { ticker, date, decided_at, at, period, regime, features, as_of } = columns;
-        let as_of = instant("as_of", as_of.as_deref())?;
-        let decided_time = at.as_deref().map(|text| time_of_day("at", text)).transpose()?;
-        let period = period.as_deref().map(|text| service_value("period", text)).transpose()?;
-        let regime = regime.as_deref().map(|text| service_value("regime", text)).transpose()?;
-        let with_features = features;
-        let input = TableInput { source, ticker, date, decided_at, decided_time, period, regime, with_features };
-        asked(&subject, service.as_deref(), as_of, stop, |options| {
-            let (rows, found) = gather(audit::table::schema(), |deliver| audit_of_table(options, &input, deliver))?;
-            Ok((rows, json(&found)))
-        })
+    let as_of = instant("as_of", subject.as_of.as_deref());
+    audit(py, subject, as_of, audit::table::schema(), move |options, deliver| {
+        let TableColumns { ticker, date, decided_at, at, period, regime, features } = columns;
+        let input = TableInput {
+            source,
+            ticker,
+            date,
+            decided_at,
+            decided_time: optional("at", at.as_deref(), str::parse)?,
+            period: optional("period", period.as_deref(), of_service)?,
+            regime: optional("regime", regime.as_deref(), of_service)?,
+            with_features: features,
+        };
+        Ok(json(&audit_of_table(options, &input, deliver)?))
     })
 }
 
 /// The closing prices of the demo universe.
 #[pyfunction]
 pub(crate) fn demo_prices(py: Python<'_>, today: Option<String>, seed: Option<u64>) -> PyResult<Rows> {
-    quietly(py, move |_| {
-        let today = today.map_or_else(|| Ok(Clock::System.now().date_naive()), |text| day("today", &text))?;
+    call(py, None, move |_| {
+        let today = optional("today", today.as_deref(), day)?.unwrap_or_else(|| Clock::System.now().date_naive());
         let universe = Universe::new(seed.unwrap_or(DEMO_SEED), today);
         Ok(Rows::in_memory(price_schema(), universe.price_rows().collect()))
     })
@@ -283,128 +219,144 @@ pub(crate) fn demo_prices(py: Python<'_>, today: Option<String>, seed: Option<u6
 /// The rows that differ between two versions.
 #[pyfunction]
 pub(crate) fn diff(py: Python<'_>, datasets: PathBuf, before: String, after: String) -> PyResult<(Rows, String)> {
-    quietly(py, move |stop| {
-        let find = |given: &str| PublishedReader::find(&datasets, given).map(|version| version.until(stop.clone()));
-        let (before, after) = (find(&before)?, find(&after)?);
-        let schema = audit::diff::schema(&before);
-        let (rows, found) = gather(schema, |deliver| audit::diff::diff(&before, &after, deliver))?;
-        Ok((rows, json(&found)))
+    call(py, None, move |control| {
+        let before = PublishedReader::find(&datasets, &before)?.until(control.stop.clone());
+        let after = PublishedReader::find(&datasets, &after)?.until(control.stop.clone());
+        let (schema, mut batches) = (audit::diff::schema(&before), Vec::new());
+        let found = audit::diff::diff(&before, &after, |batch| {
+            batches.push(batch.clone());
+            Ok(())
+        })?;
+        Ok((Rows::in_memory(schema, batches), json(&found)))
     })
 }
 
 /// The news about the tickers of a definition, as known at an instant.
 #[pyfunction]
-pub(crate) fn articles(
-    py: Python<'_>,
-    subject: (DefinitionArgument, PathBuf, PathBuf, Option<String>),
-    as_of: Option<String>,
-    part: Part,
-) -> PyResult<Rows> {
-    quietly(py, move |stop| {
-        let (definition, data, archive, include) = subject;
-        let plan = with_claims(definition.plan_or_published(&data)?, claims(include.as_deref())?);
-        let as_of = instant("as_of", as_of.as_deref())?;
-        store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(as_of)], stop)?;
-        let articles = Dataset::articles(&plan, &archive, as_of)?.select(part.selection()?)?;
-        Ok(Rows::of_dataset(articles))
+pub(crate) fn articles(py: Python<'_>, subject: Subject, part: Part) -> PyResult<Rows> {
+    call(py, None, move |control| {
+        let (plan, as_of) = (subject.plan_with_claims()?, instant("as_of", subject.as_of.as_deref())?);
+        subject.fetch(Some(&plan), &[FetchItem::Runs(as_of)], control)?;
+        Dataset::articles(&plan, &subject.archive, as_of)?.select(part.selection()?).map(Rows::of_dataset)
     })
 }
 
 /// Every value that the signals of a definition had, with when it was known.
 #[pyfunction]
-pub(crate) fn history(
-    py: Python<'_>,
-    subject: (DefinitionArgument, PathBuf, PathBuf, Option<String>),
-    as_of: Option<String>,
-    date: Option<String>,
-    part: Part,
-) -> PyResult<Rows> {
-    quietly(py, move |stop| {
+pub(crate) fn history(py: Python<'_>, subject: Subject, date: Option<String>, part: Part) -> PyResult<Rows> {
+    call(py, None, move |control| {
         let mut selection = part.selection()?;
-        if let Some(date) = date.as_deref().map(|text| day("date", text)).transpose()? {
+        if let Some(date) = optional("date", date.as_deref(), day)? {
             (selection.from, selection.to) = (Some(date), date.succ_opt());
         }
-        let (definition, data, archive, include) = subject;
-        let plan = definition.plan_or_published(&data)?;
-        let state = DataState { as_of, vintage: None, include };
-        let (plan, ad_hoc, _) = state.find(plan, (&data, &archive), stop)?;
-        store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(ad_hoc.as_of)], stop)?;
-        let values = Dataset::history(&plan, &archive, &ad_hoc)?.select(selection)?;
-        Ok(Rows::of_dataset(values))
+        let (plan, ad_hoc, _) = subject.past(control)?;
+        subject.fetch(Some(&plan), &[FetchItem::Runs(ad_hoc.as_of)], control)?;
+        Dataset::history(&plan, &subject.archive, &ad_hoc)?.select(selection).map(Rows::of_dataset)
     })
 }
 
-/// The rows that a statement in SQL selects from a dataset and the archive behind it.
-#[pyfunction]
-pub(crate) fn query(
-    py: Python<'_>,
-    subject: (DefinitionArgument, PathBuf, PathBuf, Option<String>),
-    sql: String,
-    as_of: Option<String>,
-) -> PyResult<Rows> {
-    quietly(py, move |stop| answer(subject, &sql, as_of, stop))
-}
-
+/// The rows that a statement selects.
 #[cfg(feature = "query")]
-fn answer(
-    (definition, data, archive, include): (DefinitionArgument, PathBuf, PathBuf, Option<String>),
-    sql: &str,
-    as_of: Option<String>,
-    stop: &CancellationToken,
-) -> Result<Rows> {
-    let plan = definition.plan_or_published(&data)?;
-    let state = DataState { as_of, vintage: None, include };
-    let (plan, ad_hoc, _) = state.find(plan, (&data, &archive), stop)?;
-    store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(ad_hoc.as_of)], stop)?;
-    let question = Question { plan, datasets: data.join("datasets"), archive, ad_hoc, stop: stop.clone() };
-    let rows = question.rows(sql)?;
-    Ok(Rows::in_memory(rows.schema(), vec![rows]))
+#[pyfunction]
+pub(crate) fn query(py: Python<'_>, subject: Subject, sql: String) -> PyResult<Rows> {
+    call(py, None, move |control| {
+        let (plan, ad_hoc, _) = subject.past(control)?;
+        subject.fetch(Some(&plan), &[FetchItem::Runs(ad_hoc.as_of)], control)?;
+        let (datasets, archive, stop) = (subject.data.join("datasets"), subject.archive, control.stop.clone());
+        let rows = bellwether::load::query::Question { plan, datasets, archive, ad_hoc, stop }.rows(&sql)?;
+        Ok(Rows::in_memory(rows.schema(), vec![rows]))
+    })
 }
 
+/// The refusal of a statement.
 #[cfg(not(feature = "query"))]
-fn answer(
-    _: (DefinitionArgument, PathBuf, PathBuf, Option<String>),
-    _: &str,
-    _: Option<String>,
-    _: &CancellationToken,
-) -> Result<Rows> {
+#[pyfunction]
+pub(crate) fn query(subject: Subject, sql: String) -> PyResult<Rows> {
+    let _ = (subject, sql);
     let hint = "install a wheel that is released, or build this one with `MATURIN_PEP517_ARGS=\"--features query\" pip install .`";
-    Err(Error::usage("this build has no SQL engine", hint))
+    Err(raise(Error::usage("this build has no SQL engine", hint)))
 }
 
 /// The sectors that the service of a definition has signals of, as JSON.
 #[pyfunction]
-pub(crate) fn sectors(py: Python<'_>, definition: DefinitionArgument, key: Option<Py<Key>>) -> PyResult<String> {
+pub(crate) fn sectors(py: Python<'_>, definition: Given, key: Option<Key>) -> PyResult<String> {
     offered(py, definition, key, async |plan, options| Ok(json(&offered_sectors(plan, options).await?)))
 }
 
 /// The tickers that the service of a definition lists, as JSON.
 #[pyfunction]
-pub(crate) fn tickers(py: Python<'_>, definition: DefinitionArgument, key: Option<Py<Key>>) -> PyResult<String> {
+pub(crate) fn tickers(py: Python<'_>, definition: Given, key: Option<Key>) -> PyResult<String> {
     offered(py, definition, key, async |plan, options| Ok(json(&offered_tickers(plan, options).await?)))
 }
 
 /// Asks the service of a definition.
 fn offered(
     py: Python<'_>,
-    definition: DefinitionArgument,
-    key: Option<Py<Key>>,
+    definition: Given,
+    key: Option<Key>,
     question: impl AsyncFnOnce(&Plan, &OfferOptions) -> Result<String> + Send + 'static,
 ) -> PyResult<String> {
-    let key = key.map(|key| key.get().0.clone());
-    quietly(py, move |stop| {
+    call(py, None, move |control| {
         let mut plan = definition.plan()?;
         take_key(&mut plan, key);
-        let control = Control { stop: stop.clone(), ..Control::default() };
-        let options = OfferOptions { data: Project::find()?.data(), clock: Clock::System, control };
+        let options = OfferOptions { data: Project::find()?.data(), clock: Clock::System, control: control.clone() };
         block_on(question(&plan, &options))
+    })
+}
+
+/// What a service is asked, besides the part of its signals.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct GetOptions {
+    last: String,
+    news: bool,
+    demo: bool,
+    keep: bool,
+}
+
+/// The signals of some tickers as a service says them now, and the articles if they are wanted. Nothing is kept unless that
+/// is asked for.
+#[pyfunction]
+pub(crate) fn get(
+    py: Python<'_>,
+    subject: Subject,
+    part: Part,
+    options: GetOptions,
+    key: Option<Key>,
+) -> PyResult<(Rows, Option<Rows>)> {
+    call(py, None, move |control| {
+        let GetOptions { last, news, demo, keep } = options;
+        if demo && subject.definition.is_some() {
+            let what = "the demo beside a definition, which has its own service";
+            return Err(Error::usage(what, "leave out one of them"));
+        }
+        let selection = part.selection()?;
+        let question = Question {
+            tickers: selection.tickers.unwrap_or_default(),
+            periods: selection.periods.unwrap_or_default(),
+            regimes: selection.regimes.unwrap_or_default(),
+            last: value("last", &last, str::parse)?,
+            news,
+            demo,
+        };
+        let given = subject.definition.as_ref().map(Given::file).transpose()?;
+        let mut plan = question.plan(given, &Project::find()?)?;
+        take_key(&mut plan, key);
+        let archive = keep.then_some(subject.archive);
+        let Answer { signals, news, .. } = &block_on(question.ask(plan, archive, control.clone()))?;
+        // In memory, since the folder that they are read from goes.
+        let held = |rows: &Dataset| -> Result<Rows> {
+            let batches = rows.batches()?.collect::<Result<Vec<_>, _>>().map_err(Error::of_stream)?;
+            Ok(Rows::in_memory(rows.schema(), batches))
+        };
+        Ok((held(signals)?, news.as_ref().map(held).transpose()?))
     })
 }
 
 /// The sealed runs of an archive.
 #[pyfunction]
 pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
-    quietly(py, move |_| {
+    call(py, None, move |_| {
         let rows = ListedRun::rows(&RunListing::of(&archive)?.runs)?;
         Ok(Rows::in_memory(rows.schema(), vec![rows]))
     })
@@ -413,70 +365,52 @@ pub(crate) fn runs(py: Python<'_>, archive: PathBuf) -> PyResult<Rows> {
 /// The published versions in a folder of datasets.
 #[pyfunction]
 pub(crate) fn datasets(py: Python<'_>, datasets: PathBuf) -> PyResult<Rows> {
-    quietly(py, move |_| {
-        let versions = export::published_versions(&datasets)?;
-        let count =
-            |of: fn(&ListedVersion) -> u64| -> ArrayRef { Arc::new(versions.iter().map(of).collect::<UInt64Array>()) };
-        let text = |of: fn(&ListedVersion) -> String| texts(versions.iter().map(|version| Some(of(version))));
-        let date = |of: fn(&ListedVersion) -> Option<NaiveDate>| -> ArrayRef {
-            Arc::new(
-                versions.iter().map(|version| of(version).map(Date32Type::from_naive_date)).collect::<Date32Array>(),
-            )
+    call(py, None, move |_| {
+        let all = &published_versions(&datasets)?;
+        let text = |of: fn(&ListedVersion) -> String| Arc::new(StringArray::from_iter_values(all.iter().map(of)));
+        let count = |of: fn(&ListedVersion) -> u64| Arc::new(UInt64Array::from_iter_values(all.iter().map(of)));
+        let date = |of: fn(&ListedVersion) -> Option<NaiveDate>| {
+            Arc::new(Date32Array::from_iter(all.iter().map(|it| of(it).map(Date32Type::from_naive_date))))
+        };
+        let instant = |of: fn(&ListedVersion) -> DateTime<Utc>| {
+            let micros = all.iter().map(|it| of(it).timestamp_micros());
+            Arc::new(TimestampMicrosecondArray::from_iter_values(micros).with_timezone("UTC"))
         };
         let mut pins = ListBuilder::new(StringBuilder::new());
-        versions.iter().for_each(|of| pins.append_value(of.pins.iter().map(Some)));
-        table([
-            ("name", text(|of| of.name.clone())),
-            ("dataset", text(|of| of.dataset.clone())),
-            ("version", text(|of| of.version.clone())),
-            ("kind", text(|of| of.kind.as_str().to_owned())),
+        all.iter().for_each(|it| pins.append_value(it.pins.iter().map(Some)));
+        let columns: [(&str, ArrayRef); 13] = [
+            ("name", text(|it| it.name.clone())),
+            ("dataset", text(|it| it.dataset.clone())),
+            ("version", text(|it| it.version.clone())),
+            ("kind", text(|it| it.kind.as_str().to_owned())),
             ("pins", Arc::new(pins.finish())),
-            ("shape", text(|of| of.shape.as_str().to_owned())),
-            ("rows", count(|of| of.rows)),
-            ("first_date", date(|of| of.first_date)),
-            ("last_date", date(|of| of.last_date)),
-            ("bytes", count(|of| of.bytes)),
-            ("as_of", instants(versions.iter().map(|of| of.as_of))),
-            ("built_at", instants(versions.iter().map(|of| of.built_at))),
-            ("path", text(|of| of.path.display().to_string())),
-        ])
+            ("shape", text(|it| it.shape.as_str().to_owned())),
+            ("rows", count(|it| it.rows)),
+            ("first_date", date(|it| it.first_date)),
+            ("last_date", date(|it| it.last_date)),
+            ("bytes", count(|it| it.bytes)),
+            ("as_of", instant(|it| it.as_of)),
+            ("built_at", instant(|it| it.built_at)),
+            ("path", text(|it| it.path.display().to_string())),
+        ];
+        let rows = RecordBatch::try_from_iter(columns).map_err(Error::frame)?;
+        Ok(Rows::in_memory(rows.schema(), vec![rows]))
     })
 }
 
 /// The report of a dataset: its name, its page, and its text.
 #[pyfunction]
-pub(crate) fn report(
-    py: Python<'_>,
-    name: Option<String>,
-    data: PathBuf,
-    archive: PathBuf,
-    as_of: Option<String>,
-) -> PyResult<(String, String, String)> {
-    /// Width of the text, in columns.
-    const WIDTH: usize = 100;
-    quietly(py, move |stop| {
-        let as_of = instant("as_of", as_of.as_deref())?;
+pub(crate) fn report(py: Python<'_>, name: Option<String>, subject: Subject) -> PyResult<(String, String, String)> {
+    call(py, None, move |control| {
+        let as_of = instant("as_of", subject.as_of.as_deref())?;
         if let Some(name) = &name {
-            store::fetch_version(name, (&data, &archive), &[FetchItem::Runs(as_of)], stop)?;
+            subject.fetch_version(name, &[FetchItem::Runs(as_of)], control)?;
         }
-        let control = Control { stop: stop.clone(), ..Control::default() };
+        let (data, archive, control) = (subject.data, subject.archive, control.clone());
         let root = Project::find()?.root().to_owned();
         let options = ReportOptions { name, data, archive, root, as_of, clock: Clock::System, control };
         let report = block_on(bellwether::run::report(options))?;
-        Ok((report.identity.name.clone(), report.page(), report.text(WIDTH)))
+        // The text is 100 columns wide.
+        Ok((report.identity.name.clone(), report.page(), report.text(100)))
     })
-}
-
-fn texts(values: impl Iterator<Item = Option<String>>) -> ArrayRef {
-    Arc::new(values.collect::<StringArray>())
-}
-
-fn instants(values: impl Iterator<Item = impl Into<Option<DateTime<Utc>>>>) -> ArrayRef {
-    let micros = values.map(|instant| instant.into().map(|instant| instant.timestamp_micros()));
-    Arc::new(micros.collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
-}
-
-fn table<const N: usize>(columns: [(&str, ArrayRef); N]) -> Result<Rows> {
-    let rows = RecordBatch::try_from_iter(columns).map_err(Error::frame)?;
-    Ok(Rows::in_memory(rows.schema(), vec![rows]))
 }

@@ -2,20 +2,14 @@
 //!
 //! It uses only the public interface of the library. Rows are returned as Arrow C streams, which any data frame library
 //! reads without a copy; everything else is returned as JSON. Operations run on separate threads with the interpreter
-//! released; see `supervise`.
+//! released; see `call`.
 
 mod arguments;
 mod ask;
-mod definition;
-mod events;
-mod fault;
+mod call;
 mod load;
-mod now;
-mod program;
-mod publish;
 mod rows;
-mod store;
-mod supervise;
+mod run;
 
 /// The compiled part of `bellwether`.
 #[pyo3::pymodule]
@@ -25,22 +19,18 @@ mod _bellwether {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
+    use super::arguments::{Key, data_folder};
+    #[pymodule_export]
     use super::ask::{
-        articles, audit_table, datasets, demo_prices, diff, history, quality, query, report, revisions, runs, sectors,
-        skill, tickers,
+        articles, audit_table, check, datasets, demo_prices, diff, get, history, quality, query, report, revisions,
+        runs, sectors, skill, tickers,
     };
     #[pymodule_export]
-    use super::definition::{check, data_folder};
+    use super::call::refuse_fork;
     #[pymodule_export]
     use super::load::load;
     #[pymodule_export]
-    use super::now::get;
-    #[pymodule_export]
-    use super::program::main;
-    #[pymodule_export]
-    use super::publish::{Key, build, run};
-    #[pymodule_export]
     use super::rows::{Rows, restore};
     #[pymodule_export]
-    use super::supervise::refuse_fork;
+    use super::run::{build, main, run};
 }

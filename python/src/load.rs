@@ -1,184 +1,154 @@
 //! Datasets: published versions, and datasets built while they are read.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use arrow::array::RecordBatch;
 use bellwether::definition::Layout;
 use bellwether::error::Result;
-use bellwether::export::{PublishedReader, version_of};
+use bellwether::export::version_of;
 use bellwether::facts::Facts;
-use bellwether::load::{AdHoc, Dataset, Published, Selection};
-use bellwether::plan::{Column, Plan};
+use bellwether::load::{AdHoc, Dataset, Published};
+use bellwether::plan::{Added, Column};
 use bellwether::report::{Axis, Step};
-use bellwether::run::{FetchItem, PriceInput};
+use bellwether::run::{Control, FetchItem, PriceInput};
+use bellwether::time::to_record;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{DataState, LoadOptions, Part};
-use crate::ask::{PriceArgument, price_input};
-use crate::definition::DefinitionArgument;
+use crate::arguments::{Given, GivenRows, Part, Subject, optional, price_input, value};
+use crate::call::call;
 use crate::rows::Rows;
-use crate::{store, supervise};
 
-/// Matrices by name.
-type Matrices = Vec<(String, Rows)>;
-
-/// A long dataset or, without one, matrices; and the record as JSON.
-type Loaded = (Option<Rows>, Matrices, String);
-
-/// The part that is wanted of a dataset.
-struct Wanted {
-    selection: Selection,
+/// How to load a dataset.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct LoadOptions {
+    /// None for that of the version.
+    layout: Option<String>,
+    /// Whether the session of entry dates the rows of matrices.
+    by_session: bool,
     /// Whether tickers without rows are left out, and not refused.
     ignores_missing: bool,
+    add: Vec<String>,
+    labels: Vec<String>,
+    lag: Option<u32>,
 }
 
-impl Wanted {
-    /// The part of a dataset.
-    fn of(mut self, dataset: &Dataset) -> Result<Selection> {
-        if self.ignores_missing
-            && let Some(tickers) = &mut self.selection.tickers
-        {
-            let known = dataset.tickers()?;
-            tickers.retain(|ticker| known.contains(ticker));
-        }
-        Ok(self.selection)
-    }
-}
-
-/// A dataset: a published version, or one that is built from the archive each time it is read.
+/// A dataset: a published version, or one that is built from the archive each time it is read. Long rows or, without them,
+/// matrices by name; and the record as JSON.
 #[pyfunction]
 pub(crate) fn load(
     py: Python<'_>,
-    dataset: DefinitionArgument,
-    folders: (PathBuf, PathBuf),
+    subject: Subject,
     options: LoadOptions,
     part: Part,
-    prices: Option<PriceArgument<'_>>,
-) -> PyResult<Loaded> {
+    prices: Option<GivenRows<'_>>,
+) -> PyResult<(Option<Rows>, Vec<(String, Rows)>, String)> {
     let prices = price_input(prices)?;
-    supervise::quietly(py, move |stop| {
-        let (layout, state) = (options.layout()?, options.state());
-        let wanted = Wanted { selection: part.selection()?, ignores_missing: options.ignores_missing()? };
-        let (data, archive) = folders;
-        match dataset {
-            DefinitionArgument::Named(name) if state.is_none() && !options.adds()? => {
-                store::fetch_version(&name, (&data, &archive), &[], stop)?;
-                load_version(&data.join("datasets"), &name, layout, wanted, stop)
+    call(py, None, move |control| {
+        let (mut subject, mut selection) = (subject, part.selection()?);
+        let layout = optional("layout", options.layout.as_deref(), str::parse)?;
+        let is_wide = layout == Some(Layout::Wide);
+        let stamp = if is_wide && options.by_session { Column::EntryAt } else { Column::Date };
+        let mut add: Vec<Added> =
+            options.add.iter().map(|text| value("add", text, str::parse)).collect::<Result<_>>()?;
+        add.extend((stamp == Column::EntryAt).then_some(Added::EntryAt));
+        let mut labels = Vec::new();
+        for text in &options.labels {
+            let period =
+                |text: &str| text.parse().map_err(|_| "it is no period\nuse `1d` to `30d`, or `1m` to `6m`".to_owned());
+            labels.push(value("horizons", text, period)?);
+        }
+        let adds = !add.is_empty() || !labels.is_empty();
+        let added = AdHoc { add, labels, lag: options.lag, ..AdHoc::default() };
+        let is_as_published = subject.as_of.is_none() && subject.vintage.is_none() && !subject.claimed;
+        let (published, mut identity) = match subject.definition.clone() {
+            Some(Given::Named(name)) if is_as_published => {
+                subject.fetch_version(&name, &[], control)?;
+                let datasets = subject.data.join("datasets");
+                if adds {
+                    // Columns are added to what was published: it is built again, as of its own runs.
+                    let (_, recorded) = version_of(&datasets, Some(&name))?;
+                    subject.as_of = Some(recorded.version);
+                    subject.definition = Some(Given::Named(recorded.name));
+                    build(&subject, added, prices, control)?
+                } else {
+                    find_version(&datasets, &name, layout)?
+                }
             }
-            dataset => {
-                // Columns are added to what was published: it is built again, as of its own runs.
-                let (dataset, state) = match (dataset, state) {
-                    (DefinitionArgument::Named(name), None) => {
-                        store::fetch_version(&name, (&data, &archive), &[], stop)?;
-                        let (_, recorded) = version_of(&data.join("datasets"), Some(&name))?;
-                        let pinned = Some(recorded.version.clone());
-                        (DefinitionArgument::Named(recorded.name), DataState { as_of: pinned, ..DataState::default() })
-                    }
-                    (dataset, state) => (dataset, state.unwrap_or_default()),
-                };
-                let defined = dataset.plan_or_published(&data)?;
-                let file = definition_file(&dataset, &defined);
-                let pinned = state.as_of.clone();
-                let (plan, ad_hoc, note) = state.find(defined, (&data, &archive), stop)?;
-                let ad_hoc = options.with_added(ad_hoc)?;
-                store::fetch(Some(&plan), (&data, &archive), &[FetchItem::Runs(ad_hoc.as_of)], stop)?;
-                load_build(
-                    plan,
-                    &archive,
-                    (&ad_hoc, prices),
-                    (file, pinned, note),
-                    (layout, options.stamp()?),
-                    wanted,
-                    stop,
-                )
+            _ => build(&subject, added, prices, control)?,
+        };
+        let first = match &published {
+            Published::Long(dataset) => Some(dataset),
+            Published::Wide(matrices) => matrices.values().next(),
+        };
+        if let Some(dataset) = first {
+            identity["names"] = names(dataset);
+            if options.ignores_missing
+                && let Some(tickers) = &mut selection.tickers
+            {
+                let known = dataset.tickers()?;
+                tickers.retain(|ticker| known.contains(ticker));
             }
         }
+        let identity = identity.to_string();
+        let matrices: Vec<(String, Rows)> = match published {
+            Published::Long(dataset) if is_wide => {
+                let score = [dataset.names().of(Column::Score.name()).to_owned()];
+                let columns = selection.columns.take();
+                let values: Vec<&str> = columns.as_deref().unwrap_or(&score).iter().map(String::as_str).collect();
+                let part = dataset.select(selection)?.until(control.stop.clone());
+                let matrices = part.matrices(&values, stamp)?.into_iter();
+                matrices.map(|(name, matrix)| (name, Rows::in_memory(matrix.schema(), vec![matrix]))).collect()
+            }
+            published => match published.select(selection)? {
+                Published::Long(dataset) => return Ok((Some(Rows::of_dataset(dataset)), Vec::new(), identity)),
+                Published::Wide(matrices) => {
+                    matrices.into_iter().map(|(name, matrix)| (name, Rows::of_dataset(matrix))).collect()
+                }
+            },
+        };
+        Ok((None, matrices, identity))
     })
 }
 
-/// A published version.
-fn load_version(
-    datasets: &Path,
-    name: &str,
-    layout: Option<Layout>,
-    wanted: Wanted,
-    stop: &CancellationToken,
-) -> Result<Loaded> {
+/// A published version; with its layout, if that is to be long.
+fn find_version(datasets: &Path, name: &str, layout: Option<Layout>) -> Result<(Published, Value)> {
     // `latest` may move: rows and record must be of one version.
     let (folder, recorded) = version_of(datasets, Some(name))?;
     let path = folder.to_string_lossy();
-    if layout != Some(Layout::Long)
-        && let wide @ Published::Wide(_) = Published::find(datasets, &path)?
-    {
-        let Published::Wide(matrices) = &wide else { unreachable!("it is wide") };
-        let selection = match matrices.values().next() {
-            Some(matrix) => wanted.of(matrix)?,
-            None => wanted.selection,
-        };
-        let Published::Wide(matrices) = wide.select(selection)? else { unreachable!("a part of matrices") };
-        let matrices = matrices.into_iter().map(|(name, matrix)| (name, Rows::of_dataset(matrix)));
-        return Ok((None, matrices.collect(), json!({ "name": recorded.reference(), "path": folder }).to_string()));
-    }
-    let version = PublishedReader::find(datasets, &path)?;
-    let dataset = Dataset::find(datasets, &path)?;
+    let published = match layout {
+        Some(Layout::Long) => Published::Long(Dataset::find(datasets, &path)?),
+        _ => Published::find(datasets, &path)?,
+    };
     let identity = json!({
-        "name": version.name(),
-        "as_of": bellwether::time::to_record(version.record.as_of),
-        "rows": version.record.rows,
-        "content": version.record.content,
+        "name": recorded.reference(),
+        "as_of": to_record(recorded.as_of),
+        "rows": recorded.rows,
+        "content": recorded.content,
         "path": folder,
-        "names": names(&dataset),
         "facts": facts(&folder),
     });
-    of_long(&dataset, (layout, Column::Date), wanted.of(&dataset)?, &identity, stop)
-}
-
-/// The file of a definition that was named, which it has in any current folder.
-fn definition_file(dataset: &DefinitionArgument, plan: &Plan) -> Option<PathBuf> {
-    let is_named =
-        matches!(dataset, DefinitionArgument::Named(_)) && plan.path.extension().is_some_and(|it| it == "toml");
-    is_named.then(|| std::path::absolute(&plan.path).ok()).flatten()
+    Ok((published, identity))
 }
 
 /// A dataset that is built from the archive.
-fn load_build(
-    plan: Plan,
-    archive: &Path,
-    (ad_hoc, prices): (&AdHoc, PriceInput),
-    (file, pinned, note): (Option<PathBuf>, Option<String>, Option<String>),
-    layout: (Option<Layout>, Column),
-    wanted: Wanted,
-    stop: &CancellationToken,
-) -> Result<Loaded> {
-    let (name, as_of) = (plan.name.clone(), ad_hoc.as_of.map(bellwether::time::to_record));
-    let dataset = Dataset::from_archive(plan, archive, ad_hoc)?.with_prices(prices);
+fn build(subject: &Subject, added: AdHoc, prices: PriceInput, control: &Control) -> Result<(Published, Value)> {
+    let (plan, past, note) = subject.past(control)?;
+    let AdHoc { add, labels, lag, .. } = added;
+    let ad_hoc = AdHoc { add, labels, lag, ..past };
+    subject.fetch(Some(&plan), &[FetchItem::Runs(ad_hoc.as_of)], control)?;
+    // The file of a definition that was named is its name in any current folder.
+    let is_file = matches!(subject.definition, Some(Given::Named(_)))
+        && plan.path.extension().is_some_and(|extension| extension == "toml");
     let identity = json!({
-        "name": name, "as_of": as_of, "names": names(&dataset), "note": note, "definition": file, "pinned": pinned,
+        "name": plan.name,
+        "as_of": ad_hoc.as_of.map(to_record),
+        "note": note,
+        "definition": is_file.then(|| std::path::absolute(&plan.path).ok()),
+        "pinned": subject.as_of,
     });
-    of_long(&dataset, layout, wanted.of(&dataset)?, &identity, stop)
-}
-
-/// A part of a long dataset, as it is or as matrices of some columns: of scores by default.
-fn of_long(
-    dataset: &Dataset,
-    (layout, stamp): (Option<Layout>, Column),
-    selection: Selection,
-    identity: &Value,
-    stop: &CancellationToken,
-) -> Result<Loaded> {
-    if layout != Some(Layout::Wide) {
-        let rows = Rows::of_dataset(dataset.select(selection)?);
-        return Ok((Some(rows), Vec::new(), identity.to_string()));
-    }
-    let values =
-        selection.columns.clone().unwrap_or_else(|| [dataset.names().of(Column::Score.name()).to_owned()].into());
-    let values: Vec<&str> = values.iter().map(String::as_str).collect();
-    let part = dataset.select(Selection { columns: None, ..selection })?;
-    let matrices = part.until(stop.clone()).matrices(&values, stamp)?;
-    let held = |(name, matrix): (String, RecordBatch)| (name, Rows::in_memory(matrix.schema(), vec![matrix]));
-    Ok((None, matrices.into_iter().map(held).collect(), identity.to_string()))
+    let dataset = Dataset::from_archive(plan, &subject.archive, &ad_hoc)?.with_prices(prices);
+    Ok((Published::Long(dataset), identity))
 }
 
 /// What the columns are called that rows are selected by, and the signal.
@@ -189,18 +159,10 @@ fn names(dataset: &Dataset) -> Value {
 
 /// A version's facts over time, if they can be read.
 fn facts(folder: &Path) -> Option<Value> {
-    /// Maximum number of points of a sparkline.
-    const POINTS: usize = 60;
     let facts = Facts::from_json(&std::fs::read(folder.join("facts.json")).ok()?).ok()?;
     let days: Vec<_> = facts.days.iter().map(|(day, _)| *day).collect();
-    let axis = Axis::new(&days, Step::Month, POINTS);
-    let over_time = axis.sums(facts.days.iter().copied());
+    // A sparkline has 60 points at most.
+    let over_time = Axis::new(&days, Step::Month, 60).sums(facts.days.iter().copied());
     let bounds = facts.bounds().map(|(first, last)| [first.to_string(), last.to_string()]);
-    Some(json!({
-        "tickers": facts.tickers.len(),
-        "signals": facts.rows,
-        "dates": bounds,
-        "pairs": facts.pairs.len(),
-        "over_time": over_time,
-    }))
+    Some(json!({ "tickers": facts.tickers.len(), "dates": bounds, "over_time": over_time }))
 }

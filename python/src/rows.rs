@@ -12,19 +12,14 @@ use arrow::ipc::reader::StreamReader;
 use arrow::ipc::writer::StreamWriter;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
-use bellwether::load::{Dataset, Selection};
-use bellwether::plan::Column;
+use bellwether::load::Dataset;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::{Part, pair};
-use crate::fault;
-use crate::supervise::{self, FORKED, is_forked};
-
-/// A reader of all rows, from the first.
-type Reader = Box<dyn RecordBatchReader + Send>;
+use crate::arguments::Part;
+use crate::call::{FORKED, call, is_forked, raise, refuse_fork};
 
 /// Rows that can be read any number of times.
 #[pyclass(frozen, module = "bellwether._bellwether")]
@@ -59,10 +54,19 @@ impl Rows {
     pub(crate) fn of_dataset(dataset: Dataset) -> Self {
         Self { schema: dataset.schema(), source: Source::Dataset(dataset) }
     }
+
+    /// The dataset that has the rows.
+    fn dataset(&self) -> PyResult<Dataset> {
+        match &self.source {
+            Source::Dataset(dataset) => Ok(dataset.clone()),
+            Source::Held(_) => Err(PyTypeError::new_err("the rows are not those of a dataset")),
+        }
+    }
 }
 
 impl Source {
-    fn reader(&self, schema: &SchemaRef, stop: &CancellationToken) -> Result<Reader> {
+    /// A reader of all rows, from the first.
+    fn reader(&self, schema: &SchemaRef, stop: &CancellationToken) -> Result<Box<dyn RecordBatchReader + Send>> {
         Ok(match self {
             Self::Held(batches) => {
                 let batches: Vec<_> = batches.iter().cloned().map(Ok).collect();
@@ -86,72 +90,33 @@ impl Rows {
     fn count(&self) -> Option<usize> {
         match &self.source {
             Source::Held(batches) => Some(batches.iter().map(RecordBatch::num_rows).sum()),
-            _ => None,
+            Source::Dataset(_) => None,
         }
     }
 
-    /// The number of rows, counted batch by batch unless it is known.
+    /// The number of rows of a dataset, counted batch by batch unless it is known.
     fn counted(&self, py: Python<'_>) -> PyResult<u64> {
-        match &self.source {
-            Source::Held(batches) => Ok(batches.iter().map(RecordBatch::num_rows).sum::<usize>() as u64),
-            Source::Dataset(dataset) => {
-                let dataset = dataset.clone();
-                supervise::quietly(py, move |stop| dataset.until(stop.clone()).count())
-            }
-        }
+        let dataset = self.dataset()?;
+        call(py, None, move |control| dataset.until(control.stop.clone()).count())
     }
 
-    /// The rows of one period and regime, in the columns of a factor: its index, those of the pair if the dataset has them,
-    /// and a value.
-    fn factor(
-        &self,
-        py: Python<'_>,
-        part: Part,
-        value: String,
-        pair_of: (Option<String>, Option<String>),
-        is_by_session: bool,
-    ) -> PyResult<Self> {
-        let Source::Dataset(dataset) = &self.source else {
-            return Err(PyTypeError::new_err("the rows are not those of a dataset"));
-        };
-        let dataset = dataset.clone();
-        supervise::quietly(py, move |_| {
-            let mut selection = part.selection()?;
-            pair(&mut selection, pair_of.0.as_deref(), pair_of.1.as_deref())?;
-            let names = dataset.names();
-            let index = [Column::Date, Column::Ticker].map(|column| names.of(column.name()).to_owned());
-            if index.contains(&value) {
-                let what = format!("`{value}` is in the index of every factor");
-                return Err(Error::usage(what, "name a column of values, such as `confidence`"));
-            }
-            let all = dataset.select(Selection { columns: None, ..selection.clone() })?.schema();
-            let of_pair = [Column::Period, Column::Regime].into_iter().filter_map(|column| names.find(column, &all));
-            let of_pair = of_pair.filter(|name| *name != value).map(str::to_owned);
-            let session = is_by_session.then(|| names.of(Column::EntryAt.name()).to_owned());
-            let columns = index.into_iter().chain(of_pair).chain(session).chain([value.clone()]).collect();
-            dataset.select(Selection { columns: Some(columns), ..selection }).map(Self::of_dataset)
-        })
+    /// A part of a dataset.
+    fn select(&self, py: Python<'_>, part: Part) -> PyResult<Self> {
+        let dataset = self.dataset()?;
+        call(py, None, move |_| dataset.select(part.selection()?).map(Self::of_dataset))
     }
 
     /// The same rows in memory.
     fn read(&self, py: Python<'_>) -> PyResult<Self> {
-        let (source, schema) = (self.source.clone(), Arc::clone(&self.schema));
-        let batches = supervise::quietly(py, move |stop| {
-            let mut batches = Vec::new();
-            for batch in source.reader(&schema, stop)? {
-                batches.push(batch.map_err(Error::of_stream)?);
-            }
-            Ok(batches)
-        })?;
-        Ok(Self::in_memory(Arc::clone(&self.schema), batches))
+        self.head(py, usize::MAX)
     }
 
     /// The first rows, in memory.
     fn head(&self, py: Python<'_>, count: usize) -> PyResult<Self> {
         let (source, schema) = (self.source.clone(), Arc::clone(&self.schema));
-        supervise::quietly(py, move |stop| {
+        call(py, None, move |control| {
             let (mut batches, mut missing) = (Vec::new(), count);
-            for batch in source.reader(&schema, stop)? {
+            for batch in source.reader(&schema, &control.stop)? {
                 let batch = batch.map_err(Error::of_stream)?;
                 let taken = batch.slice(0, batch.num_rows().min(missing));
                 missing -= taken.num_rows();
@@ -168,7 +133,7 @@ impl Rows {
     fn text(&self, py: Python<'_>, count: usize) -> PyResult<Vec<Vec<String>>> {
         let head = self.head(py, count)?;
         let lines = head.held().iter().map(texts).collect::<Result<Vec<_>, _>>();
-        lines.map(|lines| lines.concat()).map_err(|error| fault::exception(py, &Error::of_stream(error)))
+        Ok(lines.map_err(raise_arrow)?.concat())
     }
 
     /// A pickle has the rows, as a stream of Arrow.
@@ -179,9 +144,8 @@ impl Rows {
             rows.held().iter().try_for_each(|batch| writer.write(batch))?;
             writer.into_inner()
         };
-        let stream = stream().map_err(|error| fault::exception(py, &Error::of_stream(error)))?;
         let restore = py.import("bellwether._bellwether")?.getattr("restore")?;
-        Ok((restore, (PyBytes::new(py, &stream),)))
+        Ok((restore, (PyBytes::new(py, &stream().map_err(raise_arrow)?),)))
     }
 
     /// The rows as a stream. A consumer may ask for another schema; the protocol lets a producer keep its
@@ -193,10 +157,8 @@ impl Rows {
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let _ = requested_schema;
-        supervise::refuse_fork()?;
-        let reader = py
-            .detach(|| self.source.reader(&self.schema, &CancellationToken::new()))
-            .map_err(|error| fault::exception(py, &error))?;
+        refuse_fork()?;
+        let reader = py.detach(|| self.source.reader(&self.schema, &CancellationToken::new())).map_err(raise)?;
         let stream = FFI_ArrowArrayStream::new(Box::new(GuardedReader { reader, has_failed: false }));
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
@@ -211,12 +173,13 @@ impl Rows {
 
 /// The rows of a pickle.
 #[pyfunction]
-pub(crate) fn restore(py: Python<'_>, stream: &[u8]) -> PyResult<Rows> {
-    let rows = || -> Result<Rows, ArrowError> {
-        let reader = StreamReader::try_new(stream, None)?;
-        Ok(Rows::in_memory(reader.schema(), reader.collect::<Result<_, _>>()?))
-    };
-    rows().map_err(|error| fault::exception(py, &Error::of_stream(error)))
+pub(crate) fn restore(stream: &[u8]) -> PyResult<Rows> {
+    let reader = StreamReader::try_new(stream, None).map_err(raise_arrow)?;
+    Ok(Rows::in_memory(reader.schema(), reader.collect::<Result<_, _>>().map_err(raise_arrow)?))
+}
+
+fn raise_arrow(error: ArrowError) -> PyErr {
+    raise(Error::of_stream(error))
 }
 
 /// All rows of an object with the Arrow C stream interface.
@@ -229,7 +192,7 @@ pub(crate) fn batches_of(source: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<
     let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
     let failed = |error: ArrowError| {
         let hint = "use a frame with the columns that are needed alone, of text, dates and numbers";
-        fault::exception(source.py(), &Error::usage(format!("cannot read the rows: {error}"), hint))
+        raise(Error::usage(format!("cannot read the rows: {error}"), hint))
     };
     let reader = reader.map_err(failed)?;
     let schema = reader.schema();
@@ -238,7 +201,7 @@ pub(crate) fn batches_of(source: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<
 
 /// A reader that never panics into C, and never waits for threads that a fork left behind.
 struct GuardedReader {
-    reader: Reader,
+    reader: Box<dyn RecordBatchReader + Send>,
     has_failed: bool,
 }
 
@@ -271,23 +234,21 @@ impl RecordBatchReader for GuardedReader {
 
 /// A C stream reports errors only as text.
 fn text_of(error: &Error) -> String {
-    let text = error.causes().fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
-    let text = error.hint().map_or_else(|| text.clone(), |hint| format!("{text}; hint: {hint}"));
-    bellwether::key::without_keys(&text)
+    let hint = error.hint().map_or_else(String::new, |hint| format!("; hint: {hint}"));
+    bellwether::key::without_keys(&(error.in_one_line() + &hint))
 }
 
+/// The rows as texts. Instants are in UTC, shown without a zone.
 fn texts(rows: &RecordBatch) -> Result<Vec<Vec<String>>, ArrowError> {
     let options = FormatOptions::default().with_timestamp_format(Some("%Y-%m-%d %H:%M:%S"));
-    let naive: Vec<ArrayRef> = rows.columns().iter().map(without_zone).collect();
-    let columns = naive.iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &options));
-    let columns = columns.collect::<Result<Vec<_>, _>>()?;
-    Ok((0..rows.num_rows()).map(|row| columns.iter().map(|column| column.value(row).to_string()).collect()).collect())
-}
-
-/// Instants are in UTC, shown without a zone.
-fn without_zone(column: &ArrayRef) -> ArrayRef {
-    match column.as_primitive_opt::<TimestampMicrosecondType>() {
-        Some(instants) => Arc::new(instants.clone().with_timezone_opt(None::<&str>)),
-        None => Arc::clone(column),
+    let mut lines = vec![Vec::new(); rows.num_rows()];
+    for column in rows.columns() {
+        let naive: ArrayRef = match column.as_primitive_opt::<TimestampMicrosecondType>() {
+            Some(instants) => Arc::new(instants.clone().with_timezone_opt(None::<&str>)),
+            None => Arc::clone(column),
+        };
+        let texts = ArrayFormatter::try_new(naive.as_ref(), &options)?;
+        lines.iter_mut().enumerate().for_each(|(row, line)| line.push(texts.value(row).to_string()));
     }
+    Ok(lines)
 }

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use bellwether::definition::find;
 use bellwether::error::Error;
 use bellwether::interface::{Period, Regime, Ticker};
-use bellwether::load::now::{Answer, Last, Question, Whose};
+use bellwether::load::now::{Answer, Last, Question};
 use bellwether::load::{Dataset, Selection};
 use bellwether::project::Project;
 use bellwether::text::human::count_of;
@@ -78,10 +78,9 @@ pub(super) struct Get {
 
 impl Get {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let whose = match &self.definition {
-            _ if self.demo => Whose::Demo,
-            Some(name) => Whose::Definition(Box::new(find(name, &project.definitions())?.below(project.root()))),
-            None => Whose::Only,
+        let given = match &self.definition {
+            Some(name) => Some(find(name, &project.definitions())?.below(project.root())),
+            None => None,
         };
         if self.news && self.rows.is_stdout() {
             let hint = "name a file with `--output`, or leave out `--news`";
@@ -93,8 +92,9 @@ impl Get {
             regimes: BTreeSet::from_iter(self.regimes),
             last: self.last,
             news: self.news,
+            demo: self.demo,
         };
-        let plan = question.plan(&whose, project)?;
+        let plan = question.plan(given, project)?;
         let archive = self.keep.then(|| self.folders.of_project(project).archive);
         let quiet = progress::observer(Form::Quiet(LogForm::Text));
         let Answer { signals, news, .. } =

@@ -4,6 +4,7 @@
 //! says nothing, or is missing although another file proves that it was there, is a fault, a sentence each: what it
 //! would have said is unknown, and data that may be stale or failing is not called fresh.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -19,16 +20,10 @@ use bellwether::plan::Plan;
 use bellwether::run::check_history;
 use chrono::{DateTime, TimeDelta, Utc};
 
+use super::Folders;
 use super::journal::{self, Journal};
 use super::memory::{Memory, WRONG_CLOCK};
-use super::record::{Fault, Outcome};
-use super::status::{Folders, to_minute};
-
-/// How long a run that has ended may take to write its line.
-const WRITE_TIME: Duration = Duration::from_millis(200);
-
-/// How far the clocks of machines that share a project may be apart, as for a run.
-const SKEW: TimeDelta = TimeDelta::seconds(10);
+use super::record::{Fault, Outcome, to_minute};
 
 /// The archives of a project, by service: those that are there, or why the folder of archives cannot be read. An archive that
 /// cannot be opened has its own reason.
@@ -39,6 +34,18 @@ pub(super) struct OpenArchive {
     pub(super) archive: Archive,
     /// The file that is missing or has another size, if any.
     misfit: Option<PathBuf>,
+}
+
+/// Opens the archives of a project.
+pub(super) fn open_archives(root: &Path) -> Archives {
+    let names = match services(root) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        names => names?,
+    };
+    let open = |service: &String| {
+        Archive::open(&root.join(service)).map(|archive| OpenArchive { misfit: archive.first_misfit(), archive })
+    };
+    Ok(names.into_iter().map(|service| (service.clone(), open(&service))).collect())
 }
 
 /// What the files of a definition say.
@@ -74,21 +81,6 @@ fn is_complete(lock: &LockState, journal: &Journal, data: &Path) -> bool {
     }
 }
 
-/// Opens the archives of a project.
-pub(super) fn open_archives(root: &Path) -> Archives {
-    let names = match services(root) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-        names => names?,
-    };
-    let mut archives = BTreeMap::new();
-    for service in names {
-        let opened = Archive::open(&root.join(&service));
-        let opened = opened.map(|archive| OpenArchive { misfit: archive.first_misfit(), archive });
-        archives.insert(service, opened);
-    }
-    Ok(archives)
-}
-
 impl Basis {
     /// Reads the files of a definition. Without a plan, it is broken.
     pub(super) fn read(
@@ -102,11 +94,21 @@ impl Basis {
         basis.read_journal(folders, name);
         basis.read_memory(folders, name, plan);
         basis.read_versions(&folders.data.join("datasets").join(name), name);
-        if let Some(plan) = plan {
-            basis.check_archive(folders, archives, plan);
+        let opened = archives.as_ref().map(|archives| plan.and_then(|plan| archives.get(&plan.service.name)));
+        if let Some(plan) = plan
+            && let Some(opened) = basis.known(opened)
+            && let Some(opened) = basis.known(opened.map(Result::as_ref).transpose())
+        {
+            basis.check_archive(folders, opened, plan);
         }
-        basis.check_clock(archives, plan, now);
+        let archive = opened.ok().flatten().and_then(|opened| Some(&opened.as_ref().ok()?.archive));
+        basis.check_clock(archive, now);
         basis
+    }
+
+    /// What is known; why it is not is a fault.
+    fn known<T>(&mut self, read: Result<T, impl Borrow<Error>>) -> Option<T> {
+        read.map_err(|error| self.faults.push(Fault::new(error.borrow()).reason())).ok()
     }
 
     /// The latest version.
@@ -114,40 +116,23 @@ impl Basis {
         self.versions.iter().find(|version| version.kind == VersionKind::Latest)
     }
 
-    fn fault(&mut self, error: &Error) {
-        self.faults.push(Fault::new(error).reason());
-    }
-
     fn read_journal(&mut self, folders: &Folders, name: &str) {
-        let lock = match state_of(&folders.archive, name) {
-            Ok(lock) => lock,
-            Err(error) => {
-                self.fault(&error);
-                LockState::New
-            }
-        };
+        let lock = self.known(state_of(&folders.archive, name)).unwrap_or(LockState::New);
         let is_complete = |journal: &Journal| is_complete(&lock, journal, &folders.data);
-        let journal = match journal::read(&folders.data, name) {
+        let mut journal = journal::read(&folders.data, name);
+        if journal.as_ref().is_ok_and(|journal| !is_complete(journal)) {
             // A run that has just ended is about to write its line.
-            Ok(journal) if !is_complete(&journal) => {
-                thread::sleep(WRITE_TIME);
-                journal::read(&folders.data, name)
-            }
-            read => read,
-        };
-        let journal = match journal {
-            Ok(journal) => journal,
-            Err(error) => return self.fault(&error),
-        };
-        self.faults.extend(journal.fault.clone());
-        self.faults.extend(journal.damage.clone());
+            thread::sleep(Duration::from_millis(200));
+            journal = journal::read(&folders.data, name);
+        }
+        let Some(journal) = self.known(journal) else { return };
+        self.faults.extend(journal.fault.iter().chain(&journal.damage).cloned());
         if !is_complete(&journal) && journal.fault.is_none() {
             let path = journal::path(&folders.data, name);
+            let path = path.display();
             self.faults.push(match journal.exists {
-                true => {
-                    format!("the last run has no line in `{}`: it was killed, or could not write it", path.display())
-                }
-                false => format!("`{}` is gone, or the only run was killed", path.display()),
+                true => format!("the last run has no line in `{path}`: it was killed, or could not write it"),
+                false => format!("`{path}` is gone, or the only run was killed"),
             });
         }
         self.journal = Some(journal);
@@ -157,10 +142,8 @@ impl Basis {
     }
 
     fn read_memory(&mut self, folders: &Folders, name: &str, plan: Option<&Plan>) {
-        match Memory::read(&folders.data, name) {
-            Ok(memory) => self.memory = memory,
-            Err(error) => return self.fault(&error),
-        }
+        let Some(memory) = self.known(Memory::read(&folders.data, name)) else { return };
+        self.memory = memory;
         let was_scheduled = self.journal.iter().flat_map(|journal| &journal.runs).any(|run| run.due.is_some());
         if self.memory.is_none() && was_scheduled && plan.is_some_and(|plan| plan.schedule.is_some()) {
             let path = Memory::path(&folders.data, name);
@@ -169,15 +152,13 @@ impl Basis {
     }
 
     fn read_versions(&mut self, dataset: &Path, name: &str) {
-        match export::published_of(dataset) {
-            Ok(versions) => self.versions = versions,
-            Err(error) => return self.fault(&error),
-        }
+        let Some(versions) = self.known(export::published_of(dataset)) else { return };
+        self.versions = versions;
         self.versions.retain(|version| version.dataset == name);
         let link = dataset.join("latest");
-        let success =
-            self.journal.iter().flat_map(|journal| &journal.runs).rfind(|run| run.outcome == Outcome::Success);
-        let Some(latest) = self.latest() else {
+        let mut runs = self.journal.iter().flat_map(|journal| &journal.runs);
+        let success = runs.rfind(|run| run.outcome == Outcome::Success).cloned();
+        let Some(latest) = self.latest().cloned() else {
             let has_version = self.versions.iter().any(|version| version.kind != VersionKind::AdHoc);
             if link.symlink_metadata().is_ok() {
                 self.faults.push(format!("`{}` does not lead to a version that can be read", link.display()));
@@ -186,71 +167,56 @@ impl Basis {
             }
             return;
         };
-        let mut faults = Vec::new();
         if let Some(success) = success.filter(|success| latest.built_at < success.started_at) {
             let published = to_minute(success.ended_at);
-            faults.push(format!("the version that was published at {published} is gone: `latest` is older"));
+            self.faults.push(format!("the version that was published at {published} is gone: `latest` is older"));
         }
-        match export::first_misfit(&latest.path) {
-            Ok(None) => {}
-            Ok(Some(path)) => faults.push(format!("`{}` is missing or has another size", path.display())),
-            Err(error) => faults.push(Fault::new(&error).reason()),
-        }
+        let misfit = self.known(export::first_misfit(&latest.path)).flatten();
+        self.faults.extend(misfit.as_deref().map(missing));
         let damaged = |reason| FileError::damage(&latest.path, reason);
-        match export::facts(&latest.path).and_then(|facts| Facts::from_json(&facts).map_err(damaged)) {
-            Ok(facts) => self.facts = Some(facts),
-            Err(error) => faults.push(Fault::new(&error).reason()),
-        }
-        self.faults.append(&mut faults);
+        let facts = export::facts(&latest.path).and_then(|facts| Facts::from_json(&facts).map_err(damaged));
+        self.facts = self.known(facts);
     }
 
     /// Checks that the archive is there with everything that versions and the journal name.
-    fn check_archive(&mut self, folders: &Folders, archives: &Archives, plan: &Plan) {
-        let service = &plan.service.name;
-        let opened = match archives.as_ref().map(|archives| archives.get(service)) {
-            Ok(None) => None,
-            Ok(Some(Ok(opened))) => Some(opened),
-            Ok(Some(Err(error))) | Err(error) => return self.fault(error),
-        };
-        if let Some(misfit) = opened.and_then(|opened| opened.misfit.as_ref()) {
-            self.faults.push(format!("`{}` is missing or has another size", misfit.display()));
-        }
-        let known_runs = self.journal.as_ref().map_or_else(Vec::new, |journal| journal::runs_in(journal, plan));
-        self.taken_back = opened.and_then(|opened| {
+    fn check_archive(&mut self, folders: &Folders, opened: Option<&OpenArchive>, plan: &Plan) {
+        self.faults.extend(opened.and_then(|opened| opened.misfit.as_deref()).map(missing));
+        let known_runs = self.journal.as_ref().map_or_else(Vec::new, |journal| journal.sealed(plan));
+        let archive = opened.map(|opened| &opened.archive);
+        self.taken_back = archive.and_then(|archive| {
             let latest = export::latest(&folders.data.join("datasets"), Some(&plan.name)).ok()??;
-            let mut forgotten = opened.archive.forgotten_runs().map(|forgotten| &forgotten.run);
+            let mut forgotten = archive.forgotten_runs().map(|forgotten| &forgotten.run);
             forgotten.find(|run| latest.runs.contains(run)).cloned()
         });
-        let path = of_service(&folders.archive, service);
-        let archive = opened.map(|opened| &opened.archive);
-        let checked = path.and_then(|path| check_history(plan, &folders.data, &path, archive, &known_runs));
-        if let Err(error) = checked {
-            self.fault(&error);
-        }
+        let path = of_service(&folders.archive, &plan.service.name);
+        self.known(path.and_then(|path| check_history(plan, &folders.data, &path, archive, &known_runs)));
     }
 
     /// Checks that the clock is not behind what it dated itself.
-    fn check_clock(&mut self, archives: &Archives, plan: Option<&Plan>, now: DateTime<Utc>) {
-        let opened = plan.and_then(|plan| archives.as_ref().ok()?.get(&plan.service.name)?.as_ref().ok());
-        let archive = opened.map(|opened| &opened.archive);
+    fn check_clock(&mut self, archive: Option<&Archive>, now: DateTime<Utc>) {
         let sealed = archive.into_iter().flat_map(Archive::runs).map(|run| run.seal().sealed_at);
         // What a wrong clock dated does not count once it is taken back, or will be mended.
         let forgotten: BTreeSet<&str> =
             archive.into_iter().flat_map(Archive::forgotten_runs).map(|run| run.run.as_str()).collect();
-        let counts = |run: &str| !forgotten.contains(run);
         let is_counted = |version: &&ListedVersion| {
             forgotten.is_empty()
                 || version_of(&version.path, Some(&version.path.to_string_lossy()))
-                    .map_or(true, |(_, recorded)| recorded.runs.iter().all(|run| counts(run)))
+                    .map_or(true, |(_, recorded)| !recorded.runs.iter().any(|run| forgotten.contains(run.as_str())))
         };
         // Lines are in the order in which they were written: a later one with an earlier time shows that the clock was wrong then.
         let last = self.journal.as_ref().and_then(|journal| journal.runs.last());
-        let ended = last.filter(|record| record.run.as_deref().is_none_or(counts)).map(|record| record.ended_at);
+        let last = last.filter(|record| !record.run.as_deref().is_some_and(|run| forgotten.contains(run)));
         let built = self.versions.iter().filter(is_counted).map(|version| version.built_at);
         let done = self.memory.iter().map(|memory| memory.done).filter(|done| *done - now <= WRONG_CLOCK);
-        if let Some(newest) = sealed.chain(ended).chain(built).chain(done).max().filter(|newest| *newest - now > SKEW) {
+        let newest = sealed.chain(last.map(|record| record.ended_at)).chain(built).chain(done).max();
+        // The clocks of machines that share a project may be ten seconds apart, as for a run.
+        if let Some(newest) = newest.filter(|newest| *newest - now > TimeDelta::seconds(10)) {
             let (now, newest) = (to_minute(now), to_minute(newest));
             self.faults.push(format!("the clock is wrong: it says {now}, and the newest record is of {newest}"));
         }
     }
+}
+
+fn missing(path: &Path) -> String {
+    format!("`{}` is missing or has another size", path.display())
 }

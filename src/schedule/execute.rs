@@ -7,23 +7,21 @@
 //! the host only, since an address may be a secret.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bellwether::error::{Error, ErrorKind, Result};
+use bellwether::error::{ErrorKind, Result};
 use bellwether::key::without_keys;
 use bellwether::net::address::host_of;
 use bellwether::net::call;
-use bellwether::plan::{Hook, Plan};
+use bellwether::plan::{Hook, Hooks, Plan};
 use bellwether::process::cancel::CancellationToken;
 use bellwether::process::child::RunningCommand;
 use bellwether::run::{self, Control, Event, Observer, Options, Summary};
 use bellwether::text::human::took;
 use chrono::{DateTime, Utc};
-use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
 use url::Url;
 
@@ -47,13 +45,7 @@ pub struct Execution {
 /// As [`run::run`].
 pub async fn execute(plan: Plan, options: Options) -> Execution {
     let (own, after) = (plan.clone(), options.clone());
-    let execution = perform(plan, options, None).await;
-    if let Some(record) = &execution.record
-        && let Err(error) = conclude(&own, record, &after).await
-    {
-        warn_of_journal(&after.control, record, &error);
-    }
-    execution
+    perform_and_conclude(plan, options, &own, &after).await
 }
 
 /// Fetches, archives and publishes, and adds the run to the journal, for programs that see how it ends: hooks are not called.
@@ -66,14 +58,21 @@ pub async fn execute(plan: Plan, options: Options) -> Execution {
 ///
 /// As [`run::run`].
 pub async fn run_recorded(plan: Plan, options: Options) -> Result<Summary> {
-    let after = options.clone();
-    let Execution { record, result } = perform(plan, options, None).await;
-    if let Some(record) = record
-        && let Err(error) = journal::append(&after.data, &record)
+    let no_hooks = Hooks { on_success: None, on_failure: None, on_later: None, ping: None, ..plan.hooks.clone() };
+    let (own, after) = (Plan { hooks: no_hooks, ..plan.clone() }, options.clone());
+    perform_and_conclude(plan, options, &own, &after).await.result
+}
+
+async fn perform_and_conclude(plan: Plan, options: Options, own: &Plan, after: &Options) -> Execution {
+    let execution = perform(plan, options, None).await;
+    if let Some(record) = &execution.record
+        && let Err(error) = conclude(own, record, after).await
+        // If the run failed, the disk may be why, and what failed is reported already.
+        && record.outcome != Outcome::Failure
     {
-        warn_of_journal(&after.control, &record, &error);
+        warn(&after.control, &format!("the run is missing in the journal: {error}"));
     }
-    result
+    execution
 }
 
 /// Runs a definition, for a due time or manually.
@@ -84,10 +83,9 @@ pub(super) async fn perform(plan: Plan, mut options: Options, due: Option<DateTi
     options.known_runs = journal::sealed_runs(&options.data, &plan);
     let naming = Arc::new(Naming { inner: options.control.observer.take(), run: OnceLock::new() });
     options.control.observer = Some(Arc::clone(&naming) as Arc<dyn Observer>);
-    let trusted = if plan.hooks.is_empty() { Ok(()) } else { plan.require_trust() };
-    let result = match trusted {
-        Ok(()) => run::run(plan, options).await,
-        Err(error) => Err(error),
+    let result = match plan.require_trust() {
+        Err(error) if !plan.hooks.is_empty() => Err(error),
+        _ => run::run(plan, options).await,
     };
     record.ended_at = clock.now().max(record.started_at);
     record.seconds = begun.elapsed().as_secs_f64();
@@ -118,16 +116,9 @@ pub(super) async fn conclude(plan: &Plan, record: &RunRecord, options: &Options)
     appended
 }
 
-/// Warns that the line of a run is missing. If the run failed, the disk may be why, and what failed is reported already.
-fn warn_of_journal(control: &Control, record: &RunRecord, error: &Error) {
-    if record.outcome != Outcome::Failure {
-        warn(control, &format!("the run is missing in the journal: {error}"));
-    }
-}
-
-fn warn(control: &Control, text: &str) {
+fn warn(control: &Control, message: &str) {
     if let Some(observer) = &control.observer {
-        observer.observe(&Event::Warning { message: text });
+        observer.observe(&Event::Warning { message });
     }
 }
 
@@ -148,15 +139,9 @@ impl Observer for Naming {
     }
 }
 
-/// How often to check on a command.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
 /// How much time is left for a hook once the program is asked to stop. The platforms that run it kill what has not ended
 /// after a while: systemd, as printed, after two minutes, Kubernetes after half a minute.
 const GRACE: Duration = Duration::from_secs(5);
-
-/// How long a command has after SIGTERM before it is killed.
-const LAST: Duration = Duration::from_secs(2);
 
 /// The variables of the environment that a command gets, besides those that say which run it is about.
 const PASSED: [&str; 19] = [
@@ -181,13 +166,6 @@ const PASSED: [&str; 19] = [
     "XDG_RUNTIME_DIR",
 ];
 
-/// How long a hook may take.
-#[derive(Clone)]
-struct Limit {
-    timeout: Duration,
-    stop: CancellationToken,
-}
-
 /// Calls the hooks of a plan for a record, one after the other. Returns what went wrong, a line per hook.
 async fn call_hooks(plan: &Plan, record: &RunRecord, stop: &CancellationToken) -> Vec<String> {
     let hooks = &plan.hooks;
@@ -197,102 +175,105 @@ async fn call_hooks(plan: &Plan, record: &RunRecord, stop: &CancellationToken) -
         Outcome::Failure => ("on_failure", &hooks.on_failure),
         Outcome::Interrupted => return Vec::new(),
     };
-    let limit = Limit { timeout: hooks.timeout, stop: stop.clone() };
     let mut faults = Vec::new();
     if let Some(hook) = hook {
         let text = without_keys(&serde_json::to_string(record).expect("a record is text and numbers"));
-        let (of, result) = match hook {
+        let (called, result) = match hook {
             Hook::Command(words) => {
-                let of = format!("`{}`", words.first().map_or("", String::as_str));
-                (of, command(words, &plan.root, text, record, limit.clone()).await)
+                let program = words.first().map_or("", String::as_str);
+                (format!("`{program}`"), command(words, text, plan, record, stop).await)
             }
             Hook::Address(address) => {
                 let url = address.as_url();
-                (host_of(url), request(Method::POST, url, Some(text), &limit).await)
+                (host_of(url), request(url, Some(text), hooks.timeout, stop).await)
             }
         };
-        faults.extend(result.err().map(|fault| format!("the hook `{name}` failed: {of} {fault}")));
+        faults.extend(result.err().map(|fault| format!("the hook `{name}` failed: {called} {fault}")));
     }
     if let Some(address) = hooks.ping.as_ref().filter(|_| record.outcome == Outcome::Success) {
-        let result = request(Method::GET, address.as_url(), None, &limit).await;
-        faults.extend(result.err().map(|fault| format!("the ping failed: {} {fault}", host_of(address.as_url()))));
+        let url = address.as_url();
+        let result = request(url, None, hooks.timeout, stop).await;
+        faults.extend(result.err().map(|fault| format!("the ping failed: {} {fault}", host_of(url))));
     }
     faults
 }
 
 /// Runs a command in the project's root with a text on its standard input.
-async fn command(words: &[String], root: &Path, text: String, record: &RunRecord, limit: Limit) -> Result<(), String> {
+async fn command(
+    words: &[String],
+    text: String,
+    plan: &Plan,
+    record: &RunRecord,
+    stop: &CancellationToken,
+) -> Result<(), String> {
     let mut command = Command::new(words.first().map_or("", String::as_str));
     command.args(words.iter().skip(1)).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    if !root.as_os_str().is_empty() {
-        command.current_dir(root);
+    if !plan.root.as_os_str().is_empty() {
+        command.current_dir(&plan.root);
     }
     command.env_clear();
     for name in PASSED {
-        if let Some(value) =
-            std::env::var_os(name).filter(|value| value.to_str().is_none_or(|it| without_keys(it) == it))
+        if let Some(value) = std::env::var_os(name)
+            && value.to_str().is_none_or(|value| without_keys(value) == value)
         {
             command.env(name, value);
         }
     }
     command.env("BELLWETHER_DEFINITION", &record.definition).env("BELLWETHER_OUTCOME", record.outcome.as_str());
     command.env("BELLWETHER_RUN", record.run.as_deref().unwrap_or_default());
-    let waited = tokio::task::spawn_blocking(move || wait(&mut command, text, &limit)).await;
+    let (timeout, stop) = (plan.hooks.timeout, stop.clone());
+    let waited = tokio::task::spawn_blocking(move || wait(&mut command, text, timeout, &stop)).await;
     waited.unwrap_or_else(|panic| Err(format!("was not run: {panic}")))
 }
 
-fn wait(command: &mut Command, text: String, limit: &Limit) -> Result<(), String> {
+fn wait(command: &mut Command, text: String, timeout: Duration, stop: &CancellationToken) -> Result<(), String> {
     let begun = Instant::now();
     let mut running = RunningCommand::spawn(command).map_err(|error| format!("cannot be started: {error}"))?;
     if let Some(mut input) = running.child().stdin.take() {
         // A command may leave its input unread; the thread ends when the command does.
-        let write = move || {
-            let _ = input.write_all(text.as_bytes());
-        };
+        let write = move || drop(input.write_all(text.as_bytes()));
         thread::Builder::new().spawn(write).map_err(|error| format!("was not given its input: {error}"))?;
     }
-    let mut stopped = None;
-    loop {
-        match running.status() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(format!("ended with {status}")),
-            Ok(None) => {}
-            Err(error) => return Err(format!("cannot be watched: {error}")),
+    let mut stopped: Option<Instant> = None;
+    let fault = loop {
+        match running.status().map_err(|error| format!("cannot be watched: {error}"))? {
+            Some(status) if status.success() => return Ok(()),
+            Some(status) => return Err(format!("ended with {status}")),
+            None => {}
         }
-        if limit.stop.is_cancelled() {
+        if stop.is_cancelled() {
             stopped.get_or_insert_with(Instant::now);
         }
-        let fault = match stopped {
-            _ if begun.elapsed() >= limit.timeout => format!("did not finish within {}", took(limit.timeout)),
-            Some(at) if at.elapsed() >= GRACE => stopped_short(),
-            _ => {
-                thread::sleep(LOOK_EVERY);
-                continue;
-            }
-        };
-        running.end(LAST);
-        return Err(fault);
-    }
+        if begun.elapsed() >= timeout {
+            break format!("did not finish within {}", took(timeout));
+        }
+        if stopped.is_some_and(|at| at.elapsed() >= GRACE) {
+            break stopped_short();
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    // It has two seconds after SIGTERM before it is killed.
+    running.end(Duration::from_secs(2));
+    Err(fault)
 }
 
 fn stopped_short() -> String {
     format!("did not finish within {} after bellwether was stopped", took(GRACE))
 }
 
-/// Sends a request; any status but a success is a fault.
-async fn request(method: Method, url: &Url, body: Option<String>, limit: &Limit) -> Result<(), String> {
-    let Limit { timeout, stop } = limit;
-    let failed = |error| call::failure(error, *timeout);
-    let mut request = call::client(url, *timeout)?.request(method, url.clone());
-    if let Some(body) = body {
-        request = request.header(CONTENT_TYPE, "application/json").body(body);
-    }
+/// Sends a request, with a body or to be answered; any status but a success is a fault.
+async fn request(url: &Url, body: Option<String>, timeout: Duration, stop: &CancellationToken) -> Result<(), String> {
+    let client = call::client(url, timeout)?;
+    let request = match body {
+        Some(body) => client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body),
+        None => client.get(url.clone()),
+    };
     let out_of_time = async {
         stop.cancelled().await;
         tokio::time::sleep(GRACE).await;
     };
     let answer = tokio::select! {
-        answer = request.send() => answer.map_err(failed)?,
+        answer = request.send() => answer.map_err(|error| call::failure(error, timeout))?,
         () = out_of_time => return Err(stopped_short()),
     };
     let status = answer.status();

@@ -27,20 +27,8 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Outcome, RunRecord};
 
-/// Above this size a file becomes a segment.
-const SEGMENT_BYTES: u64 = 1 << 20;
-
 /// How many segments are kept, beside the file that grows.
 const MAX_SEGMENTS: usize = 15;
-
-/// The most that is read of a file, from its end.
-const MAX_BYTES: u64 = 16 << 20;
-
-/// How long a line takes to be written.
-const WRITE_TIME: Duration = Duration::from_millis(50);
-
-/// The version of the line that a file begins with.
-const VERSION: u32 = 1;
 
 /// How many runs ended in which way.
 pub(super) type Counts = BTreeMap<Outcome, u64>;
@@ -63,7 +51,6 @@ pub(super) struct Journal {
 /// The line that a file begins with if it follows a segment.
 #[derive(Debug, Serialize, Deserialize)]
 struct Beginning {
-    version: u32,
     definition: String,
     /// The runs of the files before it.
     before: Counts,
@@ -76,6 +63,13 @@ impl Journal {
         self.before.iter().for_each(|(outcome, count)| *counts.entry(*outcome).or_default() += count);
         self.runs.iter().for_each(|run| *counts.entry(run.outcome).or_default() += 1);
         counts
+    }
+
+    /// The runs that were sealed in the archive of a plan's service.
+    pub(super) fn sealed(&self, plan: &Plan) -> Vec<String> {
+        let is_sealed =
+            |run: &&RunRecord| run.outcome == Outcome::Success && run.service.as_ref() == Some(&plan.service.name);
+        self.runs.iter().filter(is_sealed).filter_map(|run| run.run.clone()).collect()
     }
 
     /// Whether it says what became of a due time in the end.
@@ -104,28 +98,32 @@ fn segments(data: &Path, definition: &str) -> Result<Vec<PathBuf>> {
 
 /// Adds the record of a run.
 pub(super) fn append(data: &Path, record: &RunRecord) -> Result<()> {
-    let folder = data.join(JOURNAL);
+    let (folder, definition) = (data.join(JOURNAL), &record.definition);
     file::create_folders(&folder)?;
     links::refuse(&folder)?;
-    let path = path(data, &record.definition);
+    let path = path(data, definition);
     let failed = FileError::write(&path);
     let mut file = open_current(&path)?;
-    let mut text = Vec::new();
-    let ends = ends_a_line(&path)?;
-    match ends {
-        Some(true) => {}
-        Some(false) => text.push(b'\n'),
-        None => text.extend(beginning(data, &record.definition)?),
+    let length = file.metadata().map_err(failed)?.len();
+    let mut text = String::new();
+    if length == 0 && !segments(data, definition)?.is_empty() {
+        let beginning = Beginning { definition: definition.clone(), before: read(data, definition)?.counts() };
+        text += &serde_json::to_string(&beginning).expect("a beginning is text and numbers");
+        text += "\n";
     }
-    text.extend(serde_json::to_vec(record).expect("a record is text and numbers"));
-    text.push(b'\n');
-    file.write_all(&text).map_err(failed)?;
+    if length > 0 && file::read_at(&links::open(&path)?, length - 1, 1).map_err(FileError::read(&path))? != b"\n" {
+        text += "\n";
+    }
+    text += &serde_json::to_string(record).expect("a record is text and numbers");
+    text += "\n";
+    file.write_all(text.as_bytes()).map_err(failed)?;
     file::sync(&file, &path)?;
-    if ends.is_none() {
+    if length == 0 {
         file::sync_folder(&folder)?;
     }
-    if file.metadata().map_err(failed)?.len() > SEGMENT_BYTES {
-        rotate(data, &record.definition)?;
+    // Above a mebibyte the file becomes a segment.
+    if length + text.len() as u64 > 1 << 20 {
+        rotate(data, definition)?;
     }
     Ok(())
 }
@@ -141,28 +139,6 @@ fn open_current(path: &Path) -> Result<File> {
             return Ok(file);
         }
     }
-}
-
-/// Whether the file ends with a line break; `None` if it is empty.
-fn ends_a_line(path: &Path) -> Result<Option<bool>> {
-    let file = links::open(path)?;
-    let failed = FileError::read(path);
-    match file.metadata().map_err(failed)?.len() {
-        0 => Ok(None),
-        length => Ok(Some(file::read_at(&file, length - 1, 1).map_err(failed)? == b"\n")),
-    }
-}
-
-/// The line that a new file begins with; nothing for the first file.
-fn beginning(data: &Path, definition: &str) -> Result<Vec<u8>> {
-    if segments(data, definition)?.is_empty() {
-        return Ok(Vec::new());
-    }
-    let before = read(data, definition)?.counts();
-    let beginning = Beginning { version: VERSION, definition: definition.to_owned(), before };
-    let mut text = serde_json::to_vec(&beginning).expect("a beginning is text and numbers");
-    text.push(b'\n');
-    Ok(text)
 }
 
 /// Makes the file a segment, and removes the oldest segments.
@@ -183,14 +159,7 @@ fn rotate(data: &Path, definition: &str) -> Result<()> {
 /// The names of the runs of a plan that the journal says were sealed in the archive of its service. A journal that cannot
 /// be read names none: status and metrics report it.
 pub fn sealed_runs(data: &Path, plan: &Plan) -> Vec<String> {
-    read(data, &plan.name).map_or_else(|_| Vec::new(), |journal| runs_in(&journal, plan))
-}
-
-/// The runs in a journal that were sealed in the archive of a plan's service.
-pub(super) fn runs_in(journal: &Journal, plan: &Plan) -> Vec<String> {
-    let is_sealed =
-        |record: &&RunRecord| record.outcome == Outcome::Success && record.service.as_ref() == Some(&plan.service.name);
-    journal.runs.iter().filter(is_sealed).filter_map(|record| record.run.clone()).collect()
+    read(data, &plan.name).map_or_else(|_| Vec::new(), |journal| journal.sealed(plan))
 }
 
 /// What the journal of a definition says. Lines that are not records are skipped.
@@ -198,7 +167,7 @@ pub(super) fn read(data: &Path, definition: &str) -> Result<Journal> {
     match read_once(data, definition) {
         // A line may be about to be written.
         Ok(Journal { fault: Some(_), .. }) => {
-            thread::sleep(WRITE_TIME);
+            thread::sleep(Duration::from_millis(50));
             read_once(data, definition)
         }
         read => read,
@@ -225,8 +194,9 @@ fn read_once(data: &Path, definition: &str) -> Result<Journal> {
 }
 
 impl Journal {
-    /// Adds the lines of a file.
+    /// Adds the lines of a file, of which 16 MiB are read at most, from its end.
     fn add(&mut self, mut file: &File, path: &Path, definition: &str) -> Result<()> {
+        const MAX_BYTES: u64 = 16 << 20;
         let failed = FileError::read(path);
         let length = file.metadata().map_err(failed)?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(MAX_BYTES))).map_err(failed)?;
@@ -236,39 +206,30 @@ impl Journal {
             self.fault = Some(format!("`{}` is empty", path.display()));
         }
         for (number, line) in text.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
-            match serde_json::from_slice::<RunRecord>(line) {
-                Ok(record) if record.definition == definition => {
-                    self.runs.push(record);
-                    self.fault = None;
+            if let Ok(record) = serde_json::from_slice::<RunRecord>(line)
+                && record.definition == definition
+            {
+                self.runs.push(record);
+                self.fault = None;
+            } else if let Ok(beginning) = serde_json::from_slice::<Beginning>(line)
+                && beginning.definition == definition
+            {
+                // The files before it say the same, unless they were removed.
+                if !self.exists {
+                    self.before = beginning.before;
                 }
+            } else if line.starts_with(b"{") && !line.ends_with(b"}") {
                 // A process that was killed leaves the beginning of its line, and nothing else.
-                Err(_) if is_torn(line) => {
-                    self.fault = Some(format!("the last line of `{}` is damaged", path.display()));
-                }
-                _ => match serde_json::from_slice::<Beginning>(line) {
-                    Ok(beginning) if beginning.definition == definition => {
-                        // The files before it say the same, unless they were removed.
-                        if !self.exists {
-                            self.before = beginning.before;
-                        }
-                    }
-                    _ => {
-                        let what = format!("line {} of `{}` is damaged", number + 1, path.display());
-                        self.damage = Some(format!(
-                            "{what}: how that run ended is unknown until the line is restored or removed"
-                        ));
-                    }
-                },
+                self.fault = Some(format!("the last line of `{}` is damaged", path.display()));
+            } else {
+                let what = format!("line {} of `{}` is damaged", number + 1, path.display());
+                let until = "how that run ended is unknown until the line is restored or removed";
+                self.damage = Some(format!("{what}: {until}"));
             }
         }
         self.exists = true;
         Ok(())
     }
-}
-
-/// Whether a line is the beginning of one.
-fn is_torn(line: &[u8]) -> bool {
-    line.starts_with(b"{") && !line.ends_with(b"}")
 }
 
 #[cfg(test)]

@@ -20,17 +20,12 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
+use super::Folders;
 use super::event::{ScheduleEvent, Watcher};
 use super::look::LookRecord;
 use super::metrics;
 use super::page::{Links, page, report_of};
-use super::status::{Folders, StatusDocument};
-
-/// How long a stop waits for answers that are being sent.
-const STOP_LIMIT: Duration = Duration::from_secs(2);
-
-/// How many answers are made at once: each reads the records of all definitions.
-const AT_ONCE: usize = 2;
+use super::status::StatusDocument;
 
 /// A server of the status.
 pub struct Listening {
@@ -64,10 +59,9 @@ pub async fn listen(
     watcher: Arc<dyn Watcher>,
     stop: CancellationToken,
 ) -> Result<Listening> {
-    let listening =
-        async { TcpListener::bind(address).await.and_then(|listener| Ok((listener.local_addr()?, listener))) };
-    let (address, listener) = listening
-        .await
+    let listener = TcpListener::bind(address).await;
+    let (address, listener) = listener
+        .and_then(|listener| Ok((listener.local_addr()?, listener)))
         .context(ErrorKind::Service, || format!("cannot listen on {address}"))
         .hint("choose another port, or stop the program that listens on it")?;
     let connections = Connections {
@@ -88,7 +82,7 @@ impl Listening {
     ///
     /// Dropping it leaves the server to the runtime.
     pub async fn finish(mut self) {
-        if tokio::time::timeout(STOP_LIMIT, &mut self.server).await.is_err() {
+        if tokio::time::timeout(Duration::from_secs(2), &mut self.server).await.is_err() {
             self.server.abort();
         }
     }
@@ -114,14 +108,15 @@ impl listen::Site for StatusSite {
 impl StatusSite {
     /// A site with the status of a project, and what its scheduler found.
     pub fn new(folders: Folders, looks: watch::Receiver<LookRecord>, clock: Clock) -> Self {
-        Self { folders: Arc::new(folders), looks, clock, free: Semaphore::new(AT_ONCE) }
+        // Two answers are made at once: each reads the records of all definitions.
+        Self { folders: Arc::new(folders), looks, clock, free: Semaphore::new(2) }
     }
 
     async fn page(&self, path: &str) -> Answer {
         match path {
             "/" => {
                 let data = self.folders.data.clone();
-                self.with_status("text/html; charset=utf-8", move |status| page(status, Links::Served(&data))).await
+                self.with_status(HTML, move |status| page(status, Links::Served(&data))).await
             }
             "/healthz" => self.health(),
             "/metrics" => self.with_status(metrics::CONTENT_TYPE, metrics::text).await,
@@ -137,25 +132,22 @@ impl StatusSite {
     /// would interrupt the runs of the others.
     fn health(&self) -> Answer {
         let last = self.looks.borrow().clone();
-        let (failed, invalid) = (last.reasons(self.clock.now()), last.invalid().collect::<Vec<_>>());
-        let (status, lines) = match (failed.is_empty(), invalid.is_empty()) {
-            (true, true) => (StatusCode::OK, vec!["ok".to_owned()]),
-            (true, false) => (StatusCode::OK, [vec!["invalid definitions".to_owned()], invalid].concat()),
-            (false, _) => (StatusCode::SERVICE_UNAVAILABLE, [failed, invalid].concat()),
-        };
-        text(status, lines.join("\n") + "\n")
+        let mut lines = last.reasons(self.clock.now());
+        let status = if lines.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+        let invalid: Vec<String> = last.invalid().collect();
+        if lines.is_empty() {
+            lines.push(if invalid.is_empty() { "ok" } else { "invalid definitions" }.to_owned());
+        }
+        text(status, [lines, invalid].concat().join("\n") + "\n")
     }
 
     /// The report of a dataset.
     async fn report(&self, name: &str) -> Answer {
-        let no_such = || text(StatusCode::NOT_FOUND, "no such report\n");
-        if !names::is_dataset(name) {
-            return no_such();
-        }
-        let file = report_of(&self.folders.data, name);
-        match tokio::task::spawn_blocking(move || links::read(&file)).await {
-            Ok(Ok(page)) => whole(StatusCode::OK, "text/html; charset=utf-8", page),
-            _ => no_such(),
+        let file = names::is_dataset(name).then(|| report_of(&self.folders.data, name));
+        let read = tokio::task::spawn_blocking(move || file.and_then(|file| links::read(&file).ok()));
+        match read.await {
+            Ok(Some(page)) => whole(StatusCode::OK, HTML, page),
+            _ => text(StatusCode::NOT_FOUND, "no such report\n"),
         }
     }
 
@@ -177,6 +169,8 @@ impl StatusSite {
         }
     }
 }
+
+const HTML: &str = "text/html; charset=utf-8";
 
 fn text(status: StatusCode, text: impl Into<Bytes>) -> Answer {
     whole(status, "text/plain; charset=utf-8", text)

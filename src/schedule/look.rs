@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bellwether::disk::file::{self, FileError};
 use bellwether::disk::links;
-use bellwether::disk::lock::{Attempt, Holder, Lock, LockState, state_of};
+use bellwether::disk::lock::{Lock, LockState, state_of};
 use bellwether::disk::names::SCHEDULE;
 use bellwether::error::{Error, Result};
 use bellwether::time::as_record;
@@ -22,19 +22,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::event::{ScheduleEvent, Watcher};
-use super::record::Fault;
+use super::memory::lock;
+use super::record::{Fault, to_minute};
 
 /// The name of the record, and of its lock. No definition has such a name.
 const NAME: &str = ".look";
-
-/// Version of the record.
-const VERSION: u32 = 1;
-
-/// How often it is written at least.
-const WRITE_EVERY: TimeDelta = TimeDelta::seconds(60);
-
-/// A scheduler that has not looked for this long does not work. It looks every few seconds, and says so every minute.
-const LONG_AGO: TimeDelta = TimeDelta::seconds(180);
 
 /// The last look of a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -68,7 +60,7 @@ pub struct LookFault {
 impl LookRecord {
     /// That of a scheduler that is being started.
     pub(super) fn new(now: DateTime<Utc>) -> Self {
-        Self { version: VERSION, running_since: now, last_look: now, failed_looks: 0, faults: Vec::new() }
+        Self { version: 1, running_since: now, last_look: now, failed_looks: 0, faults: Vec::new() }
     }
 
     /// Adds a look.
@@ -84,8 +76,9 @@ impl LookRecord {
             let subject = definition.as_ref().map_or_else(String::new, |definition| format!("{definition}: "));
             reasons.push(format!("the scheduler's last look failed: {subject}{reason}"));
         }
-        if now - self.last_look > LONG_AGO {
-            reasons.push(format!("the scheduler has not looked since {}", super::to_minute(self.last_look)));
+        // It looks every few seconds, and says so every minute.
+        if now - self.last_look > TimeDelta::seconds(180) {
+            reasons.push(format!("the scheduler has not looked since {}", to_minute(self.last_look)));
         }
         reasons
     }
@@ -97,27 +90,23 @@ impl LookRecord {
     }
 }
 
-/// The look at the definitions among what may not work: nothing is started.
-pub(super) const LOOK: &str = "";
+/// What keeps a scheduler from its work, by the definition that it concerns; of the others, [`LOOK`] keeps it from all, and
+/// [`RECORD`] is the record of the last look.
+pub(super) struct Obstacles {
+    watcher: Arc<dyn Watcher>,
+    known: BTreeMap<String, Obstacle>,
+}
 
-/// The record of the last look among what may not work.
+pub(super) const LOOK: &str = "";
 pub(super) const RECORD: &str = NAME;
 
-/// Why something does not work.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 struct Obstacle {
     /// Whether the definition itself is invalid; else files of state cannot be read or written.
     is_invalid: bool,
     fault: Fault,
 }
 
-/// What keeps a scheduler from its work: obstacles by the name of the definition, or [`LOOK`] or [`RECORD`].
-pub(super) struct Obstacles {
-    watcher: Arc<dyn Watcher>,
-    known: BTreeMap<String, Obstacle>,
-}
-
-/// The definition that a subject is.
 fn definition_of(subject: &str) -> Option<&str> {
     (subject != LOOK && subject != RECORD).then_some(subject)
 }
@@ -130,7 +119,9 @@ impl Obstacles {
     /// Takes note of an obstacle whose error is reported elsewhere. Returns whether it is new.
     pub(super) fn note(&mut self, subject: &str, is_invalid: bool, error: &Error) -> bool {
         let obstacle = Obstacle { is_invalid, fault: Fault::new(error) };
-        self.known.insert(subject.to_owned(), obstacle.clone()) != Some(obstacle)
+        let is_new = self.known.get(subject) != Some(&obstacle);
+        self.known.insert(subject.to_owned(), obstacle);
+        is_new
     }
 
     /// Reports that files of state cannot be read or written, unless that is reported already.
@@ -152,14 +143,14 @@ impl Obstacles {
 
     /// Reports that there is no obstacle any more, if there was one.
     pub(super) fn clear_all(&mut self, subject: &str) {
-        if self.known.remove(subject).is_some() {
+        if self.forget(subject) {
             self.watcher.watch(&ScheduleEvent::Recovered { definition: definition_of(subject) });
         }
     }
 
-    /// Forgets a definition that is gone.
-    pub(super) fn forget(&mut self, name: &str) {
-        self.known.remove(name);
+    /// Forgets the obstacle of a definition that is gone. Returns whether there was one.
+    pub(super) fn forget(&mut self, subject: &str) -> bool {
+        self.known.remove(subject).is_some()
     }
 
     /// What keeps a definition from being run.
@@ -184,30 +175,25 @@ impl Obstacles {
 }
 
 /// Keeps the last look of the scheduler of a project in its file.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct LookFile {
     lock: Option<Lock>,
     written: Option<LookRecord>,
 }
 
 impl LookFile {
-    /// Writes the last look, if there is news or it is time to. Another scheduler of the project may do so instead.
+    /// Writes the last look, if there is news, or each minute. Another scheduler of the project may do so instead.
     pub(super) fn keep(&mut self, data: &Path, last: &LookRecord) -> Result<()> {
-        let folder = data.join(SCHEDULE);
         if self.lock.is_none() {
-            links::refuse(&folder)?;
-            match Lock::try_take(&folder, NAME, &Holder::this(last.running_since))? {
-                Attempt::Taken(lock) => self.lock = Some(lock),
-                Attempt::Held(_) => return Ok(()),
-            }
+            self.lock = lock(data, NAME, last.running_since)?;
         }
         let is_news = |written: &LookRecord| {
             let since = last.last_look - written.last_look;
-            written.faults != last.faults || since >= WRITE_EVERY || since < TimeDelta::zero()
+            written.faults != last.faults || !(TimeDelta::zero()..TimeDelta::seconds(60)).contains(&since)
         };
-        if self.written.as_ref().is_none_or(is_news) {
+        if self.lock.is_some() && self.written.as_ref().is_none_or(is_news) {
             let text = serde_json::to_vec_pretty(last).expect("a look is text and numbers");
-            file::replace(&folder.join(NAME).with_extension("json"), &text)?;
+            file::replace(&data.join(SCHEDULE).join(NAME).with_extension("json"), &text)?;
             self.written = Some(last.clone());
         }
         Ok(())

@@ -20,23 +20,24 @@ use chrono::{DateTime, TimeDelta, Utc};
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
-/// Version of the file.
-const VERSION: u32 = 1;
-
-/// The largest file that is read.
-const MAX_BYTES: usize = 64 << 10;
-
 /// An instant this far ahead was written by a clock that was wrong. The clocks of machines that share a project may differ by
 /// less.
 pub(super) const WRONG_CLOCK: TimeDelta = TimeDelta::minutes(10);
 
-/// How far back times are caught up with once a clock is right again.
-const CAUGHT_UP: TimeDelta = TimeDelta::days(1);
+/// A lock in the folder of schedules, such as the right to run a definition for a due time: none while another scheduler
+/// has it.
+pub(super) fn lock(data: &Path, name: &str, since: DateTime<Utc>) -> Result<Option<Lock>> {
+    let folder = data.join(SCHEDULE);
+    links::refuse(&folder)?;
+    match Lock::try_take(&folder, name, &Holder::this(since))? {
+        Attempt::Taken(lock) => Ok(Some(lock)),
+        Attempt::Held(_) => Ok(None),
+    }
+}
 
 /// What a scheduler remembers of a definition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Memory {
-    version: u32,
     /// The expression that it is about.
     cron: String,
     /// The zone of the expression.
@@ -60,7 +61,6 @@ struct Retry {
     #[serde(with = "as_record")]
     at: DateTime<Utc>,
     /// Whether it was interrupted: it goes on, however late.
-    #[serde(default)]
     interrupted: bool,
 }
 
@@ -96,16 +96,6 @@ impl Memory {
         data.join(SCHEDULE).join(format!("{name}.json"))
     }
 
-    /// The right to run a definition for a due time: none while another scheduler has it.
-    pub(super) fn lock(data: &Path, name: &str, now: DateTime<Utc>) -> Result<Option<Lock>> {
-        let folder = data.join(SCHEDULE);
-        links::refuse(&folder)?;
-        match Lock::try_take(&folder, name, &Holder::this(now))? {
-            Attempt::Taken(lock) => Ok(Some(lock)),
-            Attempt::Held(_) => Ok(None),
-        }
-    }
-
     /// The memory of a definition, whatever schedule it belongs to; `None` if there is none.
     pub(super) fn read(data: &Path, name: &str) -> Result<Option<Self>> {
         let path = Self::path(data, name);
@@ -114,13 +104,14 @@ impl Memory {
             Err(error) if FileError::is_missing(&error) => return Ok(None),
             text => text?,
         };
-        let memory = (text.len() <= MAX_BYTES).then(|| serde_json::from_slice(&text).ok()).flatten();
+        // A memory has less than 64 KiB.
+        let memory = (text.len() <= 64 << 10).then(|| serde_json::from_slice(&text).ok()).flatten();
         memory.map(Some).ok_or_else(|| {
             let path = path.display();
+            let hint =
+                format!("restore it from a backup, or remove `{path}`: the definition is then due at its next time");
             Error::new(ErrorKind::Damaged, format!("`{path}` is damaged: it is not the memory of a scheduler"))
-                .with_hint(format!(
-                    "restore it from a backup, or remove `{path}`: the definition is then due at its next time"
-                ))
+                .with_hint(hint)
         })
     }
 
@@ -136,7 +127,7 @@ impl Memory {
     /// The memory of a schedule that is first seen now.
     pub(super) fn new(schedule: &Schedule, now: DateTime<Utc>) -> Self {
         let (cron, timezone) = (schedule.cron.to_string(), schedule.timezone.to_string());
-        Self { version: VERSION, cron, timezone, done: now, retry: None }
+        Self { cron, timezone, done: now, retry: None }
     }
 
     /// The same without what a clock that was ahead wrote: no time that is still to come is done, nor is one that may still be
@@ -144,7 +135,8 @@ impl Memory {
     pub(super) fn mended(&self, schedule: &Schedule, now: DateTime<Utc>) -> Self {
         let mut mended = self.clone();
         if self.done - now > WRONG_CLOCK {
-            mended.done = now - window(schedule).min(CAUGHT_UP);
+            // Once a clock is right again, times of a day are caught up with.
+            mended.done = now - window(schedule).min(TimeDelta::days(1));
         }
         mended.retry = self.retry.filter(|retry| retry.due - now <= WRONG_CLOCK).map(|retry| {
             let is_ahead = retry.at - now > backoff(schedule, retry.attempts).max(WRONG_CLOCK);
@@ -165,9 +157,7 @@ impl Memory {
 
     /// Whether it is about a schedule.
     pub(super) fn is_of(&self, schedule: &Schedule) -> bool {
-        self.version == VERSION
-            && self.cron == schedule.cron.to_string()
-            && self.timezone == schedule.timezone.to_string()
+        self.cron == schedule.cron.to_string() && self.timezone == schedule.timezone.to_string()
     }
 
     /// The newest time of the remembered schedule that has come and is not done. It asks for no definition, which may be
@@ -239,12 +229,6 @@ pub(super) fn deadline(schedule: &Schedule) -> TimeDelta {
     TimeDelta::from_std(schedule.deadline).unwrap_or(TimeDelta::MAX)
 }
 
-/// A run that starts within this of its time is on time, whatever the window for catching up.
-const ON_TIME: TimeDelta = TimeDelta::seconds(60);
-
-/// The longest wait before a retry.
-const MAX_WAIT: Duration = Duration::from_secs(15 * 60);
-
 /// Missed times are counted up to this.
 const MAX_MISSED: usize = 1000;
 
@@ -264,9 +248,9 @@ pub(super) fn newest_due(schedule: &Schedule, now: DateTime<Utc>) -> Option<Date
     schedule.cron.last_until(now, schedule.timezone.0).filter(|newest| now - *newest <= window(schedule))
 }
 
-/// How long after its time a run may start.
+/// How long after its time a run may start. One that starts within a minute is on time, whatever the window for catching up.
 fn window(schedule: &Schedule) -> TimeDelta {
-    TimeDelta::from_std(schedule.catch_up).unwrap_or(TimeDelta::MAX).max(ON_TIME)
+    TimeDelta::from_std(schedule.catch_up).unwrap_or(TimeDelta::MAX).max(TimeDelta::seconds(60))
 }
 
 impl Times {
@@ -290,10 +274,11 @@ pub fn upcoming(schedule: &Schedule, after: DateTime<Utc>) -> impl Iterator<Item
     std::iter::successors(next(&after), next)
 }
 
-/// How long to wait after an attempt that failed for now, counted from one.
+/// How long to wait after an attempt that failed for now, counted from one: a quarter of an hour at most.
 fn backoff(schedule: &Schedule, attempt: u32) -> TimeDelta {
     let wait = schedule.retry_after.saturating_mul(1 << attempt.saturating_sub(1).min(16));
-    TimeDelta::from_std(wait.min(MAX_WAIT.max(schedule.retry_after))).unwrap_or(TimeDelta::MAX)
+    let longest = schedule.retry_after.max(Duration::from_secs(15 * 60));
+    TimeDelta::from_std(wait.min(longest)).unwrap_or(TimeDelta::MAX)
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ mod page;
 mod record;
 mod scheduler;
 mod status;
-mod turn;
+
+use std::path::PathBuf;
 
 pub use bellwether::freshness::Age;
 pub use bellwether::net::listen::HostName;
@@ -39,7 +40,18 @@ pub use listen::{Listening, StatusSite, listen};
 pub use look::{LookFault, LookRecord};
 pub use memory::{Times, upcoming};
 pub use page::{Links, page};
-pub use record::{Fault, Outcome, PublishedRecord, RunRecord};
+pub use record::{Fault, Outcome, PublishedRecord, RunRecord, to_minute};
 pub use scheduler::{Scheduler, SchedulerOptions};
 pub(crate) use scheduler::{files, nothing_scheduled};
-pub use status::{Disk, Folders, Status, StatusDocument, Verdict, to_minute};
+pub use status::{Disk, Status, StatusDocument, Verdict};
+
+/// The folders of a project.
+#[derive(Clone, Debug)]
+pub struct Folders {
+    /// The definitions.
+    pub definitions: PathBuf,
+    /// The datasets, the journals, and what schedulers remember.
+    pub data: PathBuf,
+    /// The archive.
+    pub archive: PathBuf,
+}

@@ -12,8 +12,8 @@ use chrono::{DateTime, Datelike, Days, NaiveDate, Utc};
 use maud::{Markup, html};
 use url::Url;
 
-use super::record::{Outcome, PublishedRecord, RunRecord};
-use super::status::{Status, StatusDocument, Verdict, to_minute};
+use super::record::{Outcome, PublishedRecord, RunRecord, to_minute};
+use super::status::{Status, StatusDocument, Verdict};
 
 /// The colors of states.
 const STATES: &str = include_str!("status.css");
@@ -233,19 +233,16 @@ fn calendar(runs: &[&RunRecord], since: NaiveDate, today: NaiveDate) -> Markup {
     figure("Runs of the last 90 days", note, &body)
 }
 
-/// The class and the name of a day with some outcomes.
+/// The class and the name of a day with some outcomes, of which the worst counts.
 fn worst(outcomes: &[Outcome]) -> (&'static str, &'static str) {
-    match outcomes.iter().max_by_key(|outcome| {
-        [Outcome::Interrupted, Outcome::Success, Outcome::Later, Outcome::Failure]
-            .iter()
-            .position(|one| one == *outcome)
-    }) {
-        None => ("track", "no run"),
-        Some(Outcome::Success) => ("done", "done"),
-        Some(Outcome::Later) => ("later", "later"),
-        Some(Outcome::Failure) => ("failed", "failed"),
-        Some(Outcome::Interrupted) => ("interrupted", "interrupted"),
-    }
+    let worst_first = [
+        (Outcome::Failure, "failed", "failed"),
+        (Outcome::Later, "later", "later"),
+        (Outcome::Success, "done", "done"),
+        (Outcome::Interrupted, "interrupted", "interrupted"),
+    ];
+    let worst = worst_first.into_iter().find(|(outcome, ..)| outcomes.contains(outcome));
+    worst.map_or(("track", "no run"), |(_, class, name)| (class, name))
 }
 
 /// The runs, newest first.

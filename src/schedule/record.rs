@@ -7,7 +7,7 @@ use bellwether::error::{Error, ErrorKind};
 use bellwether::key::without_keys;
 use bellwether::run::Summary;
 use bellwether::time::as_record;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Timelike, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,11 +52,10 @@ pub struct RunRecord {
     pub definition: String,
     /// The name of the run, which its folder in the archive has once it is sealed; none if it failed before it had one.
     pub run: Option<String>,
-    /// The service that was asked; none in older records.
-    #[serde(default)]
+    /// The service that was asked.
     pub service: Option<String>,
     /// The time that it was scheduled for; none for a run that was started by hand.
-    #[serde(default, serialize_with = "as_record::serialize_if_any")]
+    #[serde(serialize_with = "as_record::serialize_if_any")]
     #[schemars(with = "Option<String>")]
     pub due: Option<DateTime<Utc>>,
     /// When it started.
@@ -77,10 +76,10 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
     /// What to do about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// What was published.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub published: Option<PublishedRecord>,
 }
 
@@ -138,7 +137,11 @@ impl RunRecord {
 
     /// Adds that it succeeded.
     pub(super) fn succeed(&mut self, summary: &Summary) {
-        let fetched = summary.fetched.as_ref();
+        let (requests, retries, rejects, changes, known) = match &summary.fetched {
+            Some(fetched) => (fetched.requests, fetched.retries, fetched.rejects, fetched.changes, fetched.known),
+            None => Default::default(),
+        };
+        let dates = summary.first_date.zip(summary.last_date);
         self.outcome = Outcome::Success;
         self.exit_code = 0;
         self.published = Some(PublishedRecord {
@@ -146,15 +149,12 @@ impl RunRecord {
             content: summary.content.clone(),
             rows: summary.rows,
             tickers: summary.tickers,
-            dates: summary
-                .first_date
-                .zip(summary.last_date)
-                .map(|(first, last)| [first, last].map(|it| it.to_string())),
-            requests: fetched.map_or(0, |fetched| fetched.requests),
-            retries: fetched.map_or(0, |fetched| fetched.retries),
-            rejects: fetched.map_or(0, |fetched| fetched.rejects),
-            changes: fetched.map(|fetched| fetched.changes).unwrap_or_default(),
-            known: fetched.map_or(0, |fetched| fetched.known),
+            dates: dates.map(|(first, last)| [first.to_string(), last.to_string()]),
+            requests,
+            retries,
+            rejects,
+            changes,
+            known,
         });
     }
 
@@ -214,4 +214,10 @@ impl Fault {
             |text: &String| text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
         self.reasons.iter().map(first_line).collect::<Vec<_>>().join(": ")
     }
+}
+
+/// An instant for people: `2026-11-20 23:30 UTC`, with seconds unless they are zero.
+pub fn to_minute(instant: DateTime<Utc>) -> String {
+    let form = if instant.second() == 0 { "%Y-%m-%d %H:%M UTC" } else { "%Y-%m-%d %H:%M:%S UTC" };
+    instant.format(form).to_string()
 }

@@ -15,9 +15,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bellwether::archive::{Interrupted, SealedRun, open_all};
 use bellwether::definition::{self, DefinitionFile};
 use bellwether::disk::file::{self, FileError};
+use bellwether::disk::lock::Lock;
 use bellwether::error::{Error, Result};
+use bellwether::export;
 use bellwether::plan::{Plan, Schedule, StoreUrl};
 use bellwether::process::cancel::CancellationToken;
 use bellwether::run::{Control, Options};
@@ -28,12 +31,11 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, watch};
 
 use super::event::{ScheduleEvent, Watcher};
-use super::execute::conclude;
+use super::execute::{conclude, perform};
 use super::journal;
 use super::look::{LOOK, LookFile, LookRecord, Obstacles, RECORD};
-use super::memory::{Decision, Memory, newest_due, upcoming};
-use super::record::{Fault, RunRecord};
-use super::turn::{Ended, Turn};
+use super::memory::{Decision, Memory, deadline, lock, newest_due, upcoming};
+use super::record::{Fault, Outcome, RunRecord};
 
 /// How often to look at the clock and the files at least. A machine that slept, or a clock that was set, is noticed
 /// then.
@@ -80,10 +82,9 @@ type RunningTurn = Pin<Box<dyn Future<Output = Ended>>>;
 struct KnownDefinition {
     /// The content of the file; none if it cannot be read.
     bytes: Option<Vec<u8>>,
-    /// None if it is broken.
-    plan: Option<Plan>,
     /// The plan as it is now, or was when it was last valid.
-    last_plan: Option<Plan>,
+    plan: Option<Plan>,
+    is_broken: bool,
     /// The memory, as last read or written, or to be written.
     memory: Option<Memory>,
     /// Whether the file of the memory was read since the definition was changed, and says the same.
@@ -100,7 +101,7 @@ struct KnownDefinition {
 impl KnownDefinition {
     /// The schedule, if the definition has one and can be used.
     fn schedule(&self) -> Option<&Schedule> {
-        self.plan.as_ref()?.schedule.as_ref()
+        self.plan.as_ref().filter(|_| !self.is_broken)?.schedule.as_ref()
     }
 }
 
@@ -191,10 +192,9 @@ impl Scheduler {
     ///
     /// As [`once`](Self::once).
     pub async fn run(&mut self, look: &Notify) -> Result<()> {
-        let mut found = Some(self.look()?);
+        let (mut due, mut wake) = self.look()?;
         let stop = self.options.stop.clone();
         while !stop.is_cancelled() {
-            let (due, wake) = found.take().unwrap_or_else(|| self.look_again());
             self.start(due);
             self.note_look();
             match self.look_file.keep(&self.options.data, &self.looks.borrow()) {
@@ -206,11 +206,22 @@ impl Scheduler {
             let is_idle = self.running.is_empty();
             tokio::select! {
                 biased;
-                () = stop.cancelled() => {}
+                () = stop.cancelled() => break,
                 Some(ended) = self.running.next(), if !is_idle => drop(self.record_end(ended)),
                 () = look.notified() => {}
                 () = tokio::time::sleep(wait) => {}
             }
+            // The folder may be on a disk that is away for a moment.
+            (due, wake) = match self.look() {
+                Ok(found) => {
+                    self.obstacles.clear(LOOK);
+                    found
+                }
+                Err(error) => {
+                    self.obstacles.report(LOOK, &error);
+                    (Vec::new(), None)
+                }
+            };
         }
         self.options.watcher.watch(&ScheduleEvent::Stopping { running: self.running.len() });
         while let Some(ended) = self.running.next().await {
@@ -239,20 +250,6 @@ impl Scheduler {
         self.known.values().filter_map(wake).min()
     }
 
-    /// Looks again. The folder may be on a disk that is away for a moment.
-    fn look_again(&mut self) -> Found {
-        match self.look() {
-            Ok(found) => {
-                self.obstacles.clear(LOOK);
-                found
-            }
-            Err(error) => {
-                self.obstacles.report(LOOK, &error);
-                (Vec::new(), None)
-            }
-        }
-    }
-
     /// Takes note of a look.
     fn note_look(&self) {
         let (faults, now) = (self.obstacles.faults(), self.options.clock.now());
@@ -263,24 +260,27 @@ impl Scheduler {
     fn look(&mut self) -> Result<Found> {
         let now = self.options.clock.now();
         self.refresh(now)?;
-        let is_broken = |known: &KnownDefinition| known.plan.is_none();
-        let broken: Vec<String> =
-            self.known.iter().filter(|(_, known)| is_broken(known)).map(|(name, _)| name.clone()).collect();
-        broken.iter().for_each(|name| self.note_not_started(name, now));
-        let scheduled: Vec<String> =
-            self.known.iter().filter(|(_, known)| known.schedule().is_some()).map(|(name, _)| name.clone()).collect();
-        // An invalid definition may have a schedule, and is reported itself.
-        if broken.is_empty() && scheduled.is_empty() {
-            return Err(nothing_scheduled(&self.options.definitions));
-        }
-        let (mut due, mut wake) = (Vec::new(), None);
-        for name in scheduled {
+        let (mut due, mut wake, mut is_empty) = (Vec::new(), None, true);
+        for name in self.known.keys().cloned().collect::<Vec<_>>() {
+            let known = &self.known[&name];
+            // An invalid definition may have a schedule, and is reported itself.
+            if !known.is_broken && known.schedule().is_none() {
+                continue;
+            }
+            is_empty = false;
+            if known.is_broken {
+                self.note_not_started(&name, now);
+                continue;
+            }
             match self.decide(&name, now) {
                 None => {}
                 Some(Decision::Wait(at)) => wake = wake.into_iter().chain(at).min(),
                 Some(decision @ Decision::Run { due: at, .. }) => due.push((at, name, decision)),
                 Some(decision @ (Decision::Skip { .. } | Decision::GiveUp { .. })) => due.push((now, name, decision)),
             }
+        }
+        if is_empty {
+            return Err(nothing_scheduled(&self.options.definitions));
         }
         due.sort();
         Ok((due, wake))
@@ -310,7 +310,7 @@ impl Scheduler {
                     let was_scheduled = known.memory.is_some();
                     known.memory.take_if(|memory| !schedule.as_ref().is_some_and(|schedule| memory.is_of(schedule)));
                     (known.is_loaded, known.paused, known.waiting) = (false, None, None);
-                    (known.last_plan, known.plan) = (Some(plan.clone()), Some(plan));
+                    (known.plan, known.is_broken) = (Some(plan), false);
                     self.obstacles.clear_all(&name);
                     if let Some(schedule) = schedule {
                         let next = upcoming(&schedule, now).next();
@@ -320,7 +320,7 @@ impl Scheduler {
                     }
                 }
                 Err(error) => {
-                    known.plan = None;
+                    known.is_broken = true;
                     if self.obstacles.note(&name, true, &error) {
                         watcher.watch(&ScheduleEvent::Broken { definition: &name, error: &error });
                     }
@@ -360,10 +360,6 @@ impl Scheduler {
     fn pause(&mut self, name: &str, error: &Error, now: DateTime<Utc>) {
         self.obstacles.report(name, error);
         self.note_not_started(name, now);
-        self.wait_a_while(name, now);
-    }
-
-    fn wait_a_while(&mut self, name: &str, now: DateTime<Utc>) {
         if let Some(known) = self.known.get_mut(name) {
             known.paused = Some(now + LOOK_AGAIN);
         }
@@ -389,7 +385,7 @@ impl Scheduler {
         }
         known.is_running = true;
         let record = RunRecord::not_started(name, due, now, fault);
-        let (name, plan, watcher) = (name.to_owned(), known.last_plan.clone(), Arc::clone(&self.options.watcher));
+        let (name, plan, watcher) = (name.to_owned(), known.plan.clone(), Arc::clone(&self.options.watcher));
         self.running.push(Box::pin(async move {
             watcher.watch(&ScheduleEvent::NotStarted { record: &record });
             let error = match plan {
@@ -428,13 +424,12 @@ impl Scheduler {
     /// Starts the due run of a definition, if it is still due once this scheduler has its lock.
     fn begin(&mut self, name: &str, now: DateTime<Utc>) -> Result<Option<RunningTurn>> {
         let options = self.options(name);
-        let Some(lock) = Memory::lock(&options.data, name, now)? else {
-            self.wait_a_while(name, now);
+        let Some(known) = self.known.get_mut(name) else { return Ok(None) };
+        let (Some(plan), Some(schedule)) = (known.plan.clone(), known.schedule().cloned()) else { return Ok(None) };
+        let Some(lock) = lock(&options.data, name, now)? else {
+            known.paused = Some(now + LOOK_AGAIN);
             return Ok(None);
         };
-        let Some(known) = self.known.get_mut(name) else { return Ok(None) };
-        let Some(plan) = known.plan.clone() else { return Ok(None) };
-        let Some(schedule) = plan.schedule.clone() else { return Ok(None) };
         // Another scheduler may have been faster. What could not be written is still known here.
         let stored = Memory::read(&options.data, name)?.filter(|memory| memory.is_of(&schedule));
         let both = stored.into_iter().chain(known.memory.clone()).map(|memory| memory.mend(&schedule, now, name));
@@ -448,10 +443,10 @@ impl Scheduler {
         };
         let watcher = Arc::clone(&self.options.watcher);
         let mut turn = Turn { plan, schedule, memory, options, watcher, _lock: lock };
-        let settled = turn.settle(decision, now)?;
+        let to_run = turn.settle(decision, now)?;
         known.memory = Some(turn.memory.clone());
-        known.is_running = settled.is_some();
-        Ok(settled.map(|(due, attempts)| Box::pin(turn.perform(due, attempts)) as RunningTurn))
+        known.is_running = to_run.is_some();
+        Ok(to_run.map(|(due, attempts)| Box::pin(turn.perform(due, attempts)) as RunningTurn))
     }
 
     fn options(&self, name: &str) -> Options {
@@ -496,4 +491,125 @@ impl KnownDefinition {
         self.is_loaded = true;
         Ok(())
     }
+}
+
+/// A run that has ended, or did not start.
+struct Ended {
+    name: String,
+    /// None if it did not start.
+    memory: Option<Memory>,
+    record: Option<RunRecord>,
+    /// What went wrong besides: the memory or the journal cannot be written.
+    error: Option<Error>,
+}
+
+/// A definition that this scheduler has the lock of.
+struct Turn {
+    plan: Plan,
+    schedule: Schedule,
+    memory: Memory,
+    options: Options,
+    watcher: Arc<dyn Watcher>,
+    _lock: Lock,
+}
+
+impl Turn {
+    /// Settles what needs no run. Returns the time to run for, with the number of attempts before; those are none if the
+    /// run is given up.
+    fn settle(&mut self, decision: Decision, now: DateTime<Utc>) -> Result<Option<(DateTime<Utc>, Option<u32>)>> {
+        let (definition, data) = (&self.plan.name, &self.options.data);
+        let (done, missed, run) = match decision {
+            Decision::Wait(_) => return Ok(None),
+            Decision::GiveUp { due } => return Ok(Some((due, None))),
+            Decision::Skip { missed } => (now, missed, None),
+            Decision::Run { due, missed, .. } => (due, missed, run_since(&self.options.archive, data, definition, due)),
+        };
+        let to_run = match decision {
+            Decision::Run { due, attempts, .. } if run.is_none() => Some((due, Some(attempts))),
+            _ => None,
+        };
+        if to_run.is_none() {
+            self.memory.finish(done);
+            self.memory.write(data, definition)?;
+        }
+        if missed > 0 {
+            self.watcher.watch(&ScheduleEvent::Missed { definition, missed });
+        }
+        if let Some(run) = &run {
+            self.watcher.watch(&ScheduleEvent::AlreadyRun { definition, due: done, run });
+        }
+        Ok(to_run)
+    }
+
+    /// Runs the definition or gives it up, and remembers what became of it.
+    async fn perform(mut self, due: DateTime<Utc>, attempts: Option<u32>) -> Ended {
+        let (name, clock) = (self.plan.name.clone(), self.options.clock);
+        let mut record = match attempts {
+            None => Some(self.given_up(due, clock.now())),
+            Some(attempts) => {
+                self.watcher.watch(&ScheduleEvent::Started { definition: &name, due, attempt: attempts + 1 });
+                let options = Options { interrupted: Interrupted::ResumeSince(due), ..self.options.clone() };
+                perform(self.plan.clone(), options, Some(due)).await.record
+            }
+        };
+        let (tried, now) = ((due, attempts.unwrap_or_default()), clock.now());
+        let mut retry = None;
+        match record.as_ref().map(|record| record.outcome) {
+            Some(Outcome::Success | Outcome::Failure) => self.memory.finish(due),
+            Some(Outcome::Interrupted) => self.memory.interrupt(tried, now),
+            // Another run is in progress, or the service does not answer for now.
+            None | Some(Outcome::Later) => {
+                retry = self.memory.postpone(&self.schedule, tried, now);
+                if retry.is_none() {
+                    self.memory.finish(due);
+                    let record = record.get_or_insert_with(|| {
+                        self.watcher.watch(&ScheduleEvent::InProgress { definition: &name, retry });
+                        let mut waited = RunRecord::begin(&name, Some(due), now);
+                        waited.reasons.push(IN_PROGRESS.to_owned());
+                        waited
+                    });
+                    record.give_up(DEADLINE);
+                }
+            }
+        }
+        let mut error = self.memory.write(&self.options.data, &name).err();
+        match &record {
+            Some(record) => {
+                error = conclude(&self.plan, record, &self.options).await.err().or(error);
+                self.watcher.watch(&ScheduleEvent::Ended { record, retry });
+            }
+            None => self.watcher.watch(&ScheduleEvent::InProgress { definition: &name, retry }),
+        }
+        Ended { name, memory: Some(self.memory), record, error }
+    }
+
+    /// The record of a run that is no longer retried, with the reasons of its last attempt.
+    fn given_up(&self, due: DateTime<Utc>, now: DateTime<Utc>) -> RunRecord {
+        let mut record = RunRecord::begin(&self.plan.name, Some(due), now);
+        // What cannot be read is reported where it is to be written.
+        if let Ok(journal) = journal::read(&self.options.data, &self.plan.name) {
+            let last = journal.runs.into_iter().rev().find(|run| run.due == Some(due));
+            // An attempt that waits for another run leaves no line.
+            record.reasons = last.map_or_else(|| vec![IN_PROGRESS.to_owned()], |run| run.reasons);
+        }
+        let is_late = now - due > deadline(&self.schedule);
+        record.give_up(if is_late { DEADLINE } else { "the next run is due" });
+        record
+    }
+}
+
+/// Why a run is no longer retried.
+const DEADLINE: &str = "the deadline for retries has passed";
+
+/// Why a run waits.
+const IN_PROGRESS: &str = "another run of the definition was in progress";
+
+/// The run of a definition that began at or after an instant, if its dataset was published.
+fn run_since(archive: &Path, data: &Path, definition: &str, due: DateTime<Utc>) -> Option<String> {
+    let archives = open_all(archive).ok()?;
+    let seals = archives.iter().flat_map(|(_, archive)| archive.runs()).map(SealedRun::seal);
+    let own = seals.filter(|seal| seal.definition.as_ref().is_some_and(|own| own.name == definition));
+    let seal = own.filter(|seal| seal.started_at >= due).max_by_key(|seal| seal.sealed_at)?;
+    let latest = export::latest(&data.join("datasets"), Some(definition)).ok()??;
+    (latest.built_at >= seal.sealed_at).then(|| seal.run.clone())
 }

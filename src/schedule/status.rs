@@ -3,8 +3,6 @@
 //! Everything comes from files: the published versions, the seals of the archive, the journal of runs and what schedulers
 //! remember and saw. What they do not say is not assumed: without them a definition is unknown. Asking changes nothing.
 
-use std::path::{Path, PathBuf};
-
 use bellwether::archive::Seal;
 use bellwether::definition::{ChangedKey, changed_keys};
 use bellwether::disk::footprint::{free_space, size};
@@ -16,33 +14,17 @@ use bellwether::plan::{DayCount, Days, Plan, Schedule};
 use bellwether::run::{Prunable, PruneOptions, kept_versions};
 use bellwether::text::human::{count_of, group_digits};
 use bellwether::time::{Clock, as_record};
-use chrono::{DateTime, NaiveDate, Timelike, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Folders;
 use super::basis::{Archives, Basis, OpenArchive, open_archives};
 use super::journal::{Counts, Journal};
 use super::look::{LookRecord, last_look};
 use super::memory::{WRONG_CLOCK, deadline, upcoming};
-use super::record::{Fault, Outcome, RunRecord};
+use super::record::{Fault, Outcome, RunRecord, to_minute};
 use super::scheduler::files;
-
-/// Version of the JSON form. New members and new values of enumerations do not change it.
-const VERSION: u32 = 1;
-
-/// The age that data may have if the definition sets no `max_age`.
-const DEFAULT_MAX_AGE: DayCount = DayCount::Trading(Days::new(2));
-
-/// The folders of a project.
-#[derive(Clone, Debug)]
-pub struct Folders {
-    /// The definitions.
-    pub definitions: PathBuf,
-    /// The datasets, the journals, and what schedulers remember.
-    pub data: PathBuf,
-    /// The archive.
-    pub archive: PathBuf,
-}
 
 /// How a definition is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -104,6 +86,7 @@ pub struct Disk {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct StatusDocument {
     /// The version of the shape.
+    // New members and new values of enumerations do not change it.
     version: u32,
     /// When the status was taken.
     #[serde(with = "as_record")]
@@ -202,10 +185,10 @@ pub struct Status {
 }
 
 impl Disk {
-    fn measure(data: &Path, archive: &Path) -> Self {
-        let bytes = |name: &str| size(&data.join(name));
+    fn measure(folders: &Folders) -> Self {
+        let bytes = |name: &str| size(&folders.data.join(name));
         Self {
-            archive: size(archive),
+            archive: size(&folders.archive),
             datasets: bytes("datasets"),
             evidence: bytes("evidence"),
             reports: bytes("reports"),
@@ -215,14 +198,9 @@ impl Disk {
 
     /// Each part with its name.
     pub fn parts(&self) -> [(&'static str, u64); 5] {
-        let Self { archive, datasets, evidence, reports, records } = *self;
-        [
-            ("archive", archive),
-            ("datasets", datasets),
-            ("evidence", evidence),
-            ("reports", reports),
-            ("records", records),
-        ]
+        let names = ["archive", "datasets", "evidence", "reports", "records"];
+        let sizes = [self.archive, self.datasets, self.evidence, self.reports, self.records];
+        std::array::from_fn(|index| (names[index], sizes[index]))
     }
 
     /// The sum.
@@ -253,24 +231,17 @@ impl StatusDocument {
         now: DateTime<Utc>,
     ) -> Result<Self> {
         let mut reasons = Vec::new();
-        let scheduler = scheduler.or_else(|| {
-            last_look(&folders.data).unwrap_or_else(|error| {
-                reasons.push(Fault::new(&error).reason());
-                None
-            })
-        });
-        reasons.extend(scheduler.iter().flat_map(|look| look.reasons(now)));
-        let shared = Shared { folders, archives: open_archives(&folders.archive), scheduler: scheduler.as_ref(), now };
-        let all = if names.is_empty() { files(&folders.definitions) } else { Ok(Default::default()) };
-        let all: Vec<String> = match all {
-            Ok(files) => files.into_keys().collect(),
-            Err(error) => {
-                reasons.push(Fault::new(&error).reason());
-                Vec::new()
-            }
+        let scheduler = match scheduler {
+            None => last_look(&folders.data).inspect_err(|error| reasons.push(Fault::new(error).reason())),
+            seen => Ok(seen),
         };
+        let scheduler = scheduler.unwrap_or_default();
+        reasons.extend(scheduler.iter().flat_map(|look| look.reasons(now)));
+        let all = if names.is_empty() { files(&folders.definitions) } else { Ok(Default::default()) };
+        let all = all.inspect_err(|error| reasons.push(Fault::new(error).reason())).unwrap_or_default();
+        let shared = Shared { folders, archives: open_archives(&folders.archive), scheduler: scheduler.as_ref(), now };
         let mut definitions = Vec::new();
-        for name in names.iter().chain(&all) {
+        for name in names.iter().chain(all.keys()) {
             let plan = bellwether::definition::find(name, &folders.definitions).and_then(Plan::of);
             match plan {
                 Err(error) if error.kind() == ErrorKind::NoDefinition && !names.is_empty() => return Err(error),
@@ -291,20 +262,9 @@ impl StatusDocument {
             None if has(Verdict::NotRun) && (!names.is_empty() || !has(Verdict::Fresh)) => Verdict::NotRun,
             None => Verdict::Fresh,
         };
-        let disk = Disk::measure(&folders.data, &folders.archive);
+        let (disk, disk_free_bytes) = (Disk::measure(folders), free_space(&folders.data));
         let prunable_bytes = prunable(folders, shared.archives);
-        let disk_free_bytes = free_space(&folders.data);
-        Ok(Self {
-            version: VERSION,
-            now,
-            verdict,
-            reasons,
-            definitions,
-            scheduler,
-            disk,
-            disk_free_bytes,
-            prunable_bytes,
-        })
+        Ok(Self { version: 1, now, verdict, reasons, definitions, scheduler, disk, disk_free_bytes, prunable_bytes })
     }
 
     /// One line of JSON.
@@ -371,7 +331,7 @@ impl Shared<'_> {
         let holder = basis.running.as_ref().and_then(Option::as_ref);
         let mut status = Status {
             name: name.to_owned(),
-            description: None,
+            description: plan.as_ref().ok().and_then(|plan| plan.description.clone()),
             verdict: Verdict::Unknown,
             reasons: Vec::new(),
             changed: Vec::new(),
@@ -400,10 +360,7 @@ impl Shared<'_> {
             runs,
         };
         match plan {
-            Ok(plan) => {
-                status.changed = latest.map_or_else(Vec::new, |latest| changed_keys(&latest.definition, &plan.text));
-                self.judge(&mut status, &plan, &basis);
-            }
+            Ok(plan) => self.judge(&mut status, &plan, &basis),
             Err(error) => status.reasons.push(Fault::new(&error).reason()),
         }
         status
@@ -411,16 +368,15 @@ impl Shared<'_> {
 
     /// Judges a definition by its last run, its schedule and its newest date, if all that is known.
     fn judge(&self, status: &mut Status, plan: &Plan, basis: &Basis) {
-        status.description.clone_from(&plan.description);
+        status.changed = basis.latest().map_or_else(Vec::new, |latest| changed_keys(&latest.definition, &plan.text));
         let today = today(plan, self.now);
         // What is dated in the future keeps nothing fresh.
         let newest = basis.facts.as_ref().and_then(|facts| facts.newest_by(today));
         let age = newest.map(|newest| Age::of(newest, today, &plan.dataset.sessions));
-        status.age_trading_days = age.map(|age| age.trading_days);
-        status.age_days = age.map(|age| age.days);
+        (status.age_trading_days, status.age_days) = age.map(|age| (age.trading_days, age.days)).unzip();
         // A dataset that ends on a day is meant to grow old, and one of certain values may have none for weeks.
-        let filter = &plan.dataset.filter;
-        let default = (filter.to.is_none() && !filter.is_by_value()).then_some(DEFAULT_MAX_AGE);
+        let may_grow_old = plan.dataset.filter.to.is_some() || plan.dataset.filter.is_by_value();
+        let default = (!may_grow_old).then_some(DayCount::Trading(Days::new(2)));
         status.max_age = plan.checks.max_age.or(default);
         if let Some(schedule) = &plan.schedule {
             self.judge_schedule(status, schedule, basis);
@@ -441,24 +397,20 @@ impl Shared<'_> {
         if !basis.faults.is_empty() {
             return;
         }
-        match (age, status.max_age) {
-            (Some(age), Some(limit)) if age.is_above(limit) => {
-                let newest = newest.map(|newest| newest.to_string()).unwrap_or_default();
-                status.reasons.push(format!("the newest date is {newest}, {age} ago, above the limit of {limit}"));
-            }
-            (Some(_), _) => {}
-            (None, _) if status.rows.is_none() => {
-                let was_run = !status.runs.is_empty() || status.is_running || status.fetched_at.is_some();
-                if !was_run && status.reasons.is_empty() {
-                    status.verdict = Verdict::NotRun;
-                }
-                status.reasons.push("no version has been published".to_owned());
-                return;
-            }
-            (None, _) => {
+        let Some(age) = age else {
+            if status.rows.is_some() {
                 status.reasons.push("the newest date of the dataset cannot be read".to_owned());
                 return;
             }
+            let was_run = !status.runs.is_empty() || status.is_running || status.fetched_at.is_some();
+            if !was_run && status.reasons.is_empty() {
+                status.verdict = Verdict::NotRun;
+            }
+            status.reasons.push("no version has been published".to_owned());
+            return;
+        };
+        if let (Some(newest), Some(limit)) = (newest, status.max_age.filter(|limit| age.is_above(*limit))) {
+            status.reasons.push(format!("the newest date is {newest}, {age} ago, above the limit of {limit}"));
         }
         if let Some((newest, days)) = status.newest_date.and_then(|newest| Some((newest, days_ahead(newest, today)?))) {
             let days = count_of(days.into(), "day", "days");
@@ -516,10 +468,4 @@ fn prunable(folders: &Folders, archives: Archives) -> Option<u64> {
         clock: Clock::System,
     };
     Prunable::with(&options, archives.collect::<Result<_>>().ok()?).ok().map(|prunable| prunable.freed)
-}
-
-/// An instant for people: `2026-11-20 23:30 UTC`, with seconds unless they are zero.
-pub fn to_minute(instant: DateTime<Utc>) -> String {
-    let form = if instant.second() == 0 { "%Y-%m-%d %H:%M UTC" } else { "%Y-%m-%d %H:%M:%S UTC" };
-    instant.format(form).to_string()
 }

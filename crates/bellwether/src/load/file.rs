@@ -13,7 +13,7 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::compute::cast;
 use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::Format as CsvFormat;
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::{FileReaderBuilder, StreamReader};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
@@ -25,12 +25,10 @@ use crate::disk::{expansion, file};
 use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::export::coding;
 use crate::plan::{Column, ColumnNames, Format};
+use crate::tables;
 
 /// Rows per batch.
 const BATCH_ROWS: usize = 1 << 13;
-
-/// The first bytes of a file of Arrow; one without them is a stream.
-const ARROW: &[u8; 6] = b"ARROW1";
 
 type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
@@ -105,9 +103,10 @@ fn parquet(path: &Path) -> Result<(SchemaRef, Option<u64>, Batches), Reason> {
 
 fn arrow(path: &Path) -> Result<(SchemaRef, Option<u64>, Batches), Reason> {
     let (mut file, mut first) = (file::open(path)?, Vec::new());
-    file.by_ref().take(ARROW.len() as u64).read_to_end(&mut first)?;
+    file.by_ref().take(6).read_to_end(&mut first)?;
     file.seek(SeekFrom::Start(0))?;
-    Ok(if first == ARROW {
+    // A file without these bytes is a stream.
+    Ok(if first == b"ARROW1" {
         let reader = FileReaderBuilder::new().build(file)?;
         (reader.schema(), None, Box::new(reader))
     } else {
@@ -126,15 +125,12 @@ fn csv(path: &Path, format: Format) -> Result<(SchemaRef, Option<u64>, Batches),
 
 /// A column in the type that is nearest among those that a dataset has.
 fn plain(field: &Field) -> Field {
-    use DataType::{
-        Boolean, Date32, Date64, Float16, Float32, Float64, Int8, Int16, Int32, Int64, Timestamp, UInt8, UInt16, UInt32,
-    };
     let nearest = match field.data_type() {
-        Boolean => Boolean,
-        Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 => Int64,
-        Float16 | Float32 | Float64 => Float64,
-        Timestamp(_, None) | Date32 | Date64 => Timestamp(TimeUnit::Microsecond, None),
-        Timestamp(_, Some(_)) => Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        DataType::Boolean => DataType::Boolean,
+        number if number.is_integer() && *number != DataType::UInt64 => DataType::Int64,
+        number if number.is_floating() => DataType::Float64,
+        DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64 => tables::date(),
+        DataType::Timestamp(_, Some(_)) => tables::instant(),
         _ => DataType::Utf8,
     };
     Field::new(field.name(), nearest, true)

@@ -19,15 +19,14 @@ use crate::plan::{Column, Plan, RequestLimits};
 use crate::project::Project;
 use crate::run::{self, Control, Options, PATIENCE};
 
-/// The name of its definition.
-const NAME: &str = "get";
-
-/// The variables that hold the addresses of a service which no definition names.
-const VARIABLES: [&str; 2] = ["BELLWETHER_BASE_URL", "BELLWETHER_SENTIMENT_BASE_URL"];
-
-/// The keys of a definition that say what the answers of its service mean.
-const CONVENTIONS: [(&str, &[&str]); 2] =
-    [("signals", &["complete", "made_at", "tolerance"]), ("sentiment", &["complete", "delay", "duplicates", "order"])];
+/// What is taken over of the definition of a service: sections, or those of their keys that say what its answers mean.
+const KEPT: [(&str, &[&str]); 5] = [
+    ("source", &[]),
+    ("dates", &[]),
+    ("rejects", &[]),
+    ("signals", &["complete", "made_at", "tolerance"]),
+    ("sentiment", &["complete", "delay", "duplicates", "order"]),
+];
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -42,6 +41,8 @@ pub struct Question {
     pub last: Last,
     /// Whether news is wanted: the articles, and their features joined to the signals.
     pub news: bool,
+    /// Whether the built-in demo is asked.
+    pub demo: bool,
 }
 
 /// How far back from today: `30d`, `6m` or `2y`.
@@ -59,17 +60,6 @@ impl FromStr for Last {
     }
 }
 
-/// Whose service is asked.
-#[derive(Clone, Debug)]
-pub enum Whose {
-    /// The built-in demo.
-    Demo,
-    /// That of a definition, which need not say anything else.
-    Definition(Box<DefinitionFile>),
-    /// That of the only definition, or of the environment.
-    Only,
-}
-
 /// What the service said.
 #[derive(Debug)]
 pub struct Answer {
@@ -82,24 +72,20 @@ pub struct Answer {
 }
 
 impl Question {
-    /// The plan of the question, for the service of a project.
+    /// The plan of the question, for the service of a definition, which need not say anything else; or for that of the only
+    /// definition of a project, or of the environment.
     ///
     /// # Errors
     ///
     /// When there is no service to ask, or its definition has problems.
-    pub fn plan(&self, whose: &Whose, project: &Project) -> Result<Plan> {
-        let given = match whose {
-            Whose::Demo => None,
-            Whose::Definition(given) => Some(DefinitionFile::clone(given)),
-            Whose::Only => self.only(project)?,
+    pub fn plan(&self, given: Option<DefinitionFile>, project: &Project) -> Result<Plan> {
+        let given = match given {
+            _ if self.demo => None,
+            None => self.only(project)?,
+            given => given,
         };
-        // What is no TOML has problems, which are told below.
-        let of_given = given.as_ref().and_then(|given| given.text.parse().ok()).unwrap_or_default();
-        let mut text = self.definition(&of_given);
-        if matches!(whose, Whose::Demo) {
-            text.insert("source".to_owned(), Table::from_iter([("service".to_owned(), "demo".into())]).into());
-        }
-        let written = DefinitionFile::new(format!("{NAME}.toml").into(), text.to_string())?.below(project.root());
+        let text = self.definition(given.as_ref()).to_string();
+        let written = DefinitionFile::new("get.toml".into(), text)?.below(project.root());
         // Who wrote the addresses and the key chose whom they are sent to.
         let written = match given.clone() {
             Some(DefinitionFile { path, author, root, .. }) => DefinitionFile { path, author, root, ..written },
@@ -121,9 +107,12 @@ impl Question {
         if let [only] = &definitions[..] {
             return Ok(Some(find(only, &project.definitions())?.below(project.root())));
         }
-        let needed = &VARIABLES[..if self.news { 2 } else { 1 }];
-        let is_unset = |name: &&&str| std::env::var_os(name).is_none_or(|value| value.is_empty());
-        let missing: Vec<String> = needed.iter().filter(is_unset).map(|name| format!("`{name}`")).collect();
+        let mut missing = Vec::new();
+        for (name, is_needed) in [("BELLWETHER_BASE_URL", true), ("BELLWETHER_SENTIMENT_BASE_URL", self.news)] {
+            if is_needed && std::env::var_os(name).is_none_or(|value| value.is_empty()) {
+                missing.push(format!("`{name}`"));
+            }
+        }
         if missing.is_empty() {
             return Ok(None);
         }
@@ -136,33 +125,33 @@ impl Question {
     }
 
     /// The definition of the question, with the service of another one.
-    fn definition(&self, given: &Table) -> Table {
-        let texts = |texts: Vec<String>| Value::Array(texts.into_iter().map(Value::from).collect());
-        let mut written = Table::new();
-        for section in ["source", "dates", "rejects"] {
-            written.extend(given.get_key_value(section).map(|(name, value)| (name.clone(), value.clone())));
-        }
-        for (section, keys) in CONVENTIONS {
-            let of_section = given.get(section).and_then(Value::as_table);
-            let kept = keys.iter().filter_map(|key| of_section?.get_key_value(*key));
-            let kept: Table = kept.map(|(key, value)| (key.clone(), value.clone())).collect();
-            if section == "signals" || self.news && !kept.is_empty() {
+    fn definition(&self, given: Option<&DefinitionFile>) -> Table {
+        // What is no TOML has problems, which are told when it is read.
+        let given: Table = given.and_then(|given| given.text.parse().ok()).unwrap_or_default();
+        let mut written = Table::from_iter([("signals".to_owned(), Table::new().into())]);
+        for (section, keys) in KEPT {
+            let mut kept = given.get(section).and_then(Value::as_table).cloned().unwrap_or_default();
+            kept.retain(|key, _| keys.is_empty() || keys.contains(&key));
+            if !kept.is_empty() && (self.news || section != "sentiment") {
                 written.insert(section.to_owned(), kept.into());
             }
         }
-        let signals = written.get_mut("signals").and_then(Value::as_table_mut).expect("it was inserted");
-        signals.insert("tickers".to_owned(), texts(self.tickers.iter().map(ToString::to_string).collect()));
-        let periods: Vec<String> = self.periods.iter().map(ToString::to_string).collect();
-        let regimes: Vec<String> = self.regimes.iter().map(ToString::to_string).collect();
-        for (key, values) in [("periods", periods), ("regimes", regimes)] {
-            if !values.is_empty() {
-                signals.insert(key.to_owned(), texts(values));
-            }
+        let mut set = |section: &str, key: &str, value: Value| {
+            let section = written.entry(section).or_insert_with(|| Table::new().into());
+            section.as_table_mut().expect("it is a section").insert(key.to_owned(), value);
+        };
+        set("signals", "tickers", texts(&self.tickers));
+        if !self.periods.is_empty() {
+            set("signals", "periods", texts(&self.periods));
         }
-        let kind = if self.news { "joined" } else { "signals" };
-        written.insert("dataset".to_owned(), Table::from_iter([("kind".to_owned(), kind.into())]).into());
-        let from = format!("-{}", self.last.0);
-        written.insert("filter".to_owned(), Table::from_iter([("from".to_owned(), from.into())]).into());
+        if !self.regimes.is_empty() {
+            set("signals", "regimes", texts(&self.regimes));
+        }
+        set("dataset", "kind", if self.news { "joined" } else { "signals" }.into());
+        set("filter", "from", format!("-{}", self.last.0).into());
+        if self.demo {
+            set("source", "service", "demo".into());
+        }
         written
     }
 
@@ -182,7 +171,14 @@ impl Question {
         let archive = archive.unwrap_or_else(|| data.join("archive"));
         let options = Options { archive: archive.clone(), control, ..Options::new(&data) };
         let ran = run::run(plan.clone(), options).await;
-        ran.map_err(|error| if is_kept { error } else { of_what_is_not_kept(error) })?;
+        // What the hint of a run says is kept, is not.
+        ran.map_err(|error| match error.kind() {
+            _ if is_kept => error,
+            ErrorKind::Checks => error.with_hint("nothing was kept; ask for what the service has"),
+            ErrorKind::Temporary => error.with_hint("nothing was kept; ask again later"),
+            ErrorKind::NotFound => error.with_hint("the service has nothing that new: go further back"),
+            _ => error,
+        })?;
         let signals = Dataset::find(&data.join("datasets"), &plan.name)?;
         let news = if self.news {
             // When each was first seen, and how often it was revised, is nothing to know of what was asked once.
@@ -197,12 +193,6 @@ impl Question {
     }
 }
 
-/// The failure of a run that leaves nothing behind, whose hint tells of what is kept.
-fn of_what_is_not_kept(error: Error) -> Error {
-    match error.kind() {
-        ErrorKind::Checks => error.with_hint("nothing was kept; ask for what the service has"),
-        ErrorKind::Temporary => error.with_hint("nothing was kept; ask again later"),
-        ErrorKind::NotFound => error.with_hint("the service has nothing that new: go further back"),
-        _ => error,
-    }
+fn texts<T: ToString>(values: &BTreeSet<T>) -> Value {
+    values.iter().map(T::to_string).collect::<Vec<_>>().into()
 }

@@ -10,8 +10,7 @@ use arrow::compute::{SortColumn, concat_batches, lexsort_to_indices, take_record
 use arrow::datatypes::{Field, FieldRef, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 
-use super::names::absent;
-use super::{Dataset, Selection};
+use super::{Dataset, Selection, refuse_absent};
 use crate::dataset::Wide;
 use crate::error::{Error, Result};
 use crate::export::PublishedReader;
@@ -65,10 +64,41 @@ impl Published {
     ///
     /// As [`Dataset::select`].
     pub fn select(&self, selection: Selection) -> Result<Self> {
-        match self {
-            Self::Long(dataset) => dataset.select(selection).map(Self::Long),
-            Self::Wide(matrices) => part(matrices, selection).map(Self::Wide),
+        let matrices = match self {
+            Self::Long(dataset) => return dataset.select(selection).map(Self::Long),
+            Self::Wide(matrices) => matrices,
+        };
+        let of_rows = Selection { columns: None, ..selection.clone() };
+        of_rows.check_values()?;
+        let mut named = Vec::new();
+        for (name, matrix) in matrices {
+            named.extend(parse_matrix(name).map(|parts| (parts, name, matrix)));
         }
+        refuse_absent("period", selection.periods.as_ref(), named.iter().map(|((period, ..), ..)| *period))?;
+        refuse_absent("regime", selection.regimes.as_ref(), named.iter().map(|((_, regime, _), ..)| *regime))?;
+        let values: BTreeSet<&str> = named.iter().map(|((.., value), ..)| *value).collect();
+        let columns = selection.columns.as_ref().map(|columns| columns.iter().map(String::as_str).collect::<Vec<_>>());
+        for name in columns.iter().flatten().filter(|name| !values.contains(*name)) {
+            let is_key = |key: &Column| {
+                key.name() == *name || matrices.values().any(|matrix| matrix.names().of(key.name()) == *name)
+            };
+            if !Column::KEY.iter().any(is_key) {
+                let known = values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
+                let what = format!("no matrices of column `{name}`; there are those of {known}");
+                return Err(Error::usage(what, "name one of these, or leave out `--columns` for all"));
+            }
+        }
+        if columns.as_ref().is_some_and(|columns| !columns.iter().any(|name| values.contains(name))) {
+            return Err(no_value());
+        }
+        let of_each = Selection { periods: None, regimes: None, ..of_rows };
+        let mut part = BTreeMap::new();
+        for ((period, regime, value), name, matrix) in named {
+            if selects(&selection, period, regime) && columns.as_ref().is_none_or(|columns| columns.contains(&value)) {
+                part.insert(name.clone(), matrix.select(of_each.clone())?);
+            }
+        }
+        Ok(Self::Wide(part))
     }
 }
 
@@ -79,40 +109,10 @@ fn parse_matrix(name: &str) -> Option<(Period, Regime, &str)> {
     Some((period.parse().ok()?, regime.parse().ok()?, value))
 }
 
-/// A part of some matrices.
-fn part(matrices: &BTreeMap<String, Dataset>, selection: Selection) -> Result<BTreeMap<String, Dataset>> {
-    let of_rows = Selection { columns: None, ..selection.clone() };
-    of_rows.check_values()?;
-    let names: Vec<(Period, Regime, &str)> = matrices.keys().filter_map(|name| parse_matrix(name)).collect();
-    absent("period", selection.periods.as_ref(), &names.iter().map(|(period, ..)| *period).collect())?;
-    absent("regime", selection.regimes.as_ref(), &names.iter().map(|(_, regime, _)| *regime).collect())?;
-    let values: BTreeSet<&str> = names.iter().map(|(.., value)| *value).collect();
-    let is_key = |name: &str| {
-        let renamed =
-            matrices.values().any(|matrix| Column::KEY.iter().any(|key| matrix.names().of(key.name()) == name));
-        renamed || Column::KEY.iter().any(|key| key.name() == name)
-    };
-    let columns = selection.columns.as_ref().map(|columns| columns.iter().map(String::as_str).collect::<Vec<_>>());
-    for name in columns.iter().flatten() {
-        if !values.contains(name) && !is_key(name) {
-            let known = values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(", ");
-            let what = format!("no matrices of column `{name}`; there are those of {known}");
-            return Err(Error::usage(what, "name one of these, or leave out `--columns` for all"));
-        }
-    }
-    if columns.as_ref().is_some_and(|columns| !columns.iter().any(|name| values.contains(name))) {
-        return Err(no_value());
-    }
-    let is_selected = |name: &str| {
-        parse_matrix(name).is_some_and(|(period, regime, value)| {
-            columns.as_ref().is_none_or(|columns| columns.contains(&value))
-                && selection.periods.as_ref().is_none_or(|periods| periods.contains(&period))
-                && selection.regimes.as_ref().is_none_or(|regimes| regimes.contains(&regime))
-        })
-    };
-    let of_each = Selection { periods: None, regimes: None, ..of_rows };
-    let selected = matrices.iter().filter(|(name, _)| is_selected(name));
-    selected.map(|(name, matrix)| Ok((name.clone(), matrix.select(of_each.clone())?))).collect()
+/// Whether a selection has a pair of period and regime.
+fn selects(selection: &Selection, period: Period, regime: Regime) -> bool {
+    selection.periods.as_ref().is_none_or(|periods| periods.contains(&period))
+        && selection.regimes.as_ref().is_none_or(|regimes| regimes.contains(&regime))
 }
 
 /// The refusal of matrices without a value.
@@ -134,49 +134,37 @@ impl Dataset {
     /// When the dataset does not have its key or one of the columns, and any error of reading it.
     pub fn matrices(&self, values: &[&str], stamp: Column) -> Result<BTreeMap<String, RecordBatch>> {
         let names = self.names();
-        let key = Column::KEY.iter().map(|column| names.of(column.name()));
-        let values: Vec<&str> = values.iter().copied().filter(|name| !key.clone().any(|key| key == *name)).collect();
+        let key = Column::KEY.map(|column| names.of(column.name()));
+        let values: Vec<&str> = values.iter().copied().filter(|name| !key.contains(name)).collect();
         if values.is_empty() {
             return Err(no_value());
         }
         let stamped = (stamp != Column::Date).then(|| names.of(stamp.name())).filter(|name| !values.contains(name));
-        let columns = key.chain(values.iter().copied()).chain(stamped).map(str::to_owned).collect();
+        let columns = key.iter().chain(&values).copied().chain(stamped).map(str::to_owned).collect();
         let part = self.select(Selection { columns: Some(columns), ..self.selection().clone() })?;
         let batches = part.rows()?.collect::<Result<Vec<_>>>()?;
         let rows = concat_batches(&part.schema(), &batches).map_err(Error::frame)?;
-        let mut matrices = matrices(&rows, names, &values, stamp)?;
-        let dates: FieldRef = Arc::new(Field::new(names.of(Column::Date.name()), tables::date(), false));
-        let schema = Arc::new(Schema::new(vec![dates]));
-        for (period, regime) in self.selected_pairs()? {
-            for value in &values {
-                let empty = || RecordBatch::new_empty(Arc::clone(&schema));
-                matrices.entry(format!("{period}-{regime}/{value}")).or_insert_with(empty);
+        // The pivot that publishes wide versions takes columns by their own names, and rows by ticker and date.
+        let own: Vec<String> = values.iter().map(|name| names.own(name).to_owned()).collect();
+        let mut wide = Wide::new(&own, stamp);
+        wide.add(&by_ticker(&rows, names).map_err(Error::frame)?.into())?;
+        let mut matrices = BTreeMap::new();
+        let date: FieldRef = Arc::new(Field::new(names.of(Column::Date.name()), tables::date(), false));
+        wide.finish(|period, regime, value, matrix| {
+            let mut fields: Vec<FieldRef> = matrix.schema().fields().iter().cloned().collect();
+            fields[0] = Arc::clone(&date);
+            let matrix = RecordBatch::try_new(Arc::new(Schema::new(fields)), matrix.columns().to_vec());
+            matrices.insert(format!("{period}-{regime}/{}", names.of(value)), matrix.map_err(Error::frame)?);
+            Ok(())
+        })?;
+        let empty = RecordBatch::new_empty(Arc::new(Schema::new(vec![date])));
+        for (period, regime) in self.names_of_rows()?.1 {
+            for value in values.iter().filter(|_| selects(self.selection(), period, regime)) {
+                matrices.entry(format!("{period}-{regime}/{value}")).or_insert_with(|| empty.clone());
             }
         }
         Ok(matrices)
     }
-}
-
-/// The pivot that publishes wide versions takes columns by their own names, and rows by ticker and date.
-fn matrices(
-    rows: &RecordBatch,
-    names: &ColumnNames,
-    values: &[&str],
-    stamp: Column,
-) -> Result<BTreeMap<String, RecordBatch>> {
-    let own: Vec<String> = values.iter().map(|name| names.own(name).to_owned()).collect();
-    let mut wide = Wide::new(&own, stamp);
-    wide.add(&by_ticker(rows, names).map_err(Error::frame)?.into())?;
-    let mut matrices = BTreeMap::new();
-    wide.finish(|period, regime, value, matrix| {
-        let mut fields: Vec<FieldRef> = matrix.schema().fields().iter().cloned().collect();
-        fields[0] = Arc::new(fields[0].as_ref().clone().with_name(names.of(Column::Date.name())));
-        let matrix = RecordBatch::try_new(Arc::new(Schema::new(fields)), matrix.columns().to_vec());
-        let name = format!("{period}-{regime}/{}", names.of(value));
-        matrices.insert(name, matrix.map_err(Error::frame)?);
-        Ok(())
-    })?;
-    Ok(matrices)
 }
 
 /// Rows under the own names of their columns, by ticker and date, as most orders have them.

@@ -8,7 +8,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
 use polars::prelude::{
     Column, DataFrame, DataType as Type, Int64Chunked, IntoColumn, IntoLazy, JoinType, NewChunkedArray, PlSmallStr,
-    PolarsError, Scalar,
+    PolarsError, Scalar, TimeUnit,
 };
 use polars::sql::{SQLContext, extract_table_identifiers};
 
@@ -182,18 +182,16 @@ fn naive(mut signals: DataFrame, rule: NaiveRule) -> Result<DataFrame> {
 
 /// Rows of each run, with its name.
 fn each_run(view: &View, rows: impl Fn(&SealedRun) -> Result<Vec<RecordBatch>>) -> Result<DataFrame> {
-    let of_run = |run: &SealedRun| -> Result<Vec<DataFrame>> {
-        rows(run)?
-            .iter()
-            .map(|rows| {
-                let mut frame = frame_of(&rows.schema(), std::slice::from_ref(rows))?;
-                let name = Column::new_scalar("run".into(), Scalar::from(PlSmallStr::from(run.name())), frame.height());
-                frame.insert_column(0, name).map_err(Error::frame)?;
-                Ok(frame)
-            })
-            .collect()
-    };
-    stacked(view.runs().map(of_run).collect::<Result<Vec<_>>>()?.into_iter().flatten())
+    let mut frames = Vec::new();
+    for run in view.runs() {
+        for rows in rows(run)? {
+            let mut frame = frame_of(&rows.schema(), std::slice::from_ref(&rows))?;
+            let name = Column::new_scalar("run".into(), Scalar::from(PlSmallStr::from(run.name())), frame.height());
+            frame.insert_column(0, name).map_err(Error::frame)?;
+            frames.push(frame);
+        }
+    }
+    stacked(frames)
 }
 
 /// What was selected, in the types that every reader takes.
@@ -203,13 +201,10 @@ fn arrow_of(mut selected: DataFrame) -> Result<RecordBatch> {
         let column = selected.column(&name).map_err(Error::frame)?;
         let (cast, data_type) = match column.dtype() {
             Type::Boolean => (None, DataType::Boolean),
-            Type::Date => (Some(Type::Datetime(polars::prelude::TimeUnit::Microseconds, None)), tables::date()),
-            Type::Datetime(_, None) => {
-                (Some(Type::Datetime(polars::prelude::TimeUnit::Microseconds, None)), tables::date())
+            Type::Date | Type::Datetime(_, None) => {
+                (Some(Type::Datetime(TimeUnit::Microseconds, None)), tables::date())
             }
-            Type::Datetime(_, zone) => {
-                (Some(Type::Datetime(polars::prelude::TimeUnit::Microseconds, zone.clone())), tables::instant())
-            }
+            Type::Datetime(_, zone) => (Some(Type::Datetime(TimeUnit::Microseconds, zone.clone())), tables::instant()),
             numbers if numbers.is_float() => (None, DataType::Float64),
             numbers if numbers.is_integer() => (None, DataType::Int64),
             Type::String | Type::Categorical(..) | Type::Null => (None, DataType::Utf8),
