@@ -4,27 +4,22 @@ use bellwether::archive::{Imported, RunDetails, RunListing};
 use bellwether::audit::{Leak, diff, quality, revisions, skill, sources, table};
 use bellwether::definition::json_schema;
 use bellwether::export::Citation;
-use bellwether::project::Project;
 use bellwether::report::DatasetSummary;
 use bellwether::run::{
     Forgot, OfferedSectors, OfferedTickers, Prunable, StorePruned, StoreVerified, Summary, TransferCounts, Verified,
 };
-use schemars::{JsonSchema, SchemaGenerator};
-
-use crate::schedule::StatusDocument;
+use schemars::SchemaGenerator;
 
 use super::build::Built;
 use super::check::Checked;
 use super::doctor::Diagnoses;
 use super::list::Versions;
 use super::log::AnyLine;
-use super::talk::{Document, Result, say};
-
-/// A command, and the schema of its output.
-type SchemaOf = (&'static str, fn() -> schemars::Schema);
+use super::prelude::*;
+use crate::schedule::StatusDocument;
 
 /// The commands with `--json`, and the schemas of their output.
-const SCHEMAS: &[SchemaOf] = &[
+const SCHEMAS: &[(&str, fn() -> schemars::Schema)] = &[
     ("audit leak", schema_of::<Leak>),
     ("audit quality", schema_of::<quality::Quality>),
     ("audit revisions", schema_of::<revisions::Revisions>),
