@@ -18,8 +18,11 @@ use super::log::AnyLine;
 use super::prelude::*;
 use crate::schedule::StatusDocument;
 
+/// A command, and the schema of its output.
+type SchemaOf = (&'static str, fn() -> schemars::Schema);
+
 /// The commands with `--json`, and the schemas of their output.
-const SCHEMAS: &[(&str, fn() -> schemars::Schema)] = &[
+const SCHEMAS: &[SchemaOf] = &[
     ("audit leak", schema_of::<Leak>),
     ("audit quality", schema_of::<quality::Quality>),
     ("audit revisions", schema_of::<revisions::Revisions>),
