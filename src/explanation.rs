@@ -1,9 +1,8 @@
 //! What failed, as JSON.
 
-use std::error::Error as StdError;
 use std::path::PathBuf;
 
-use bellwether::error::{Error, causes};
+use bellwether::error::Error;
 use bellwether::text::human::count_of;
 use bellwether::text::problem::PlacedProblem;
 use schemars::JsonSchema;
@@ -34,24 +33,19 @@ pub(crate) enum Explanation {
 }
 
 impl Explanation {
-    /// That of an error of the library.
-    pub(crate) fn of(error: &Error) -> Self {
-        let Some(problems) = error.problems() else {
-            return Self::with_hint(error, error.hint().map(str::to_owned));
-        };
-        let (file, problems) = (problems.path().to_owned(), problems.list());
-        let count = count_of(problems.len() as u64, "problem", "problems");
-        Self::Problems { message: format!("{count} in `{}`", file.display()), file, problems }
-    }
-
-    /// That of an error whose hint is known.
-    pub(crate) fn with_hint(error: &(dyn StdError + 'static), hint: Option<String>) -> Self {
-        let because = causes(error).map(ToString::to_string).collect();
-        Self::Reasons { message: error.to_string(), because, hint }
+    /// Explains an error of the library.
+    pub(crate) fn new(error: &Error) -> Self {
+        if let Some(problems) = error.problems() {
+            let (file, problems) = (problems.path().to_owned(), problems.list());
+            let count = count_of(problems.len() as u64, "problem", "problems");
+            return Self::Problems { message: format!("{count} in `{}`", file.display()), file, problems };
+        }
+        let because = error.causes().map(ToString::to_string).collect();
+        Self::Reasons { message: error.to_string(), because, hint: error.hint().map(str::to_owned) }
     }
 
     /// Serializes an error.
     pub(crate) fn serialize_of<S: Serializer>(error: &Error, serializer: S) -> Result<S::Ok, S::Error> {
-        Self::of(error).serialize(serializer)
+        Self::new(error).serialize(serializer)
     }
 }

@@ -3,32 +3,18 @@
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
 
 use bellwether::disk::footprint;
-use bellwether::error::{self, Error};
 use bellwether::interface::{Period, Signal};
 use bellwether::load::Dataset;
 use bellwether::plan::{AdHoc, Added, Claims, Confidence, Filter, Format, Plan, RowKind, Shape, Vintage};
-use bellwether::project::Project;
 #[cfg(feature = "spark")]
 use bellwether::run::ClusterOptions;
-use bellwether::run::{self, AsOf, BuildOptions, Past, Summary};
+use bellwether::run::{AsOf, BuildOptions, Past, Summary};
 #[cfg(feature = "spark")]
 use bellwether::spark::TOKEN;
-use bellwether::text::human::{bytes, count_of};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use super::interruptible;
-use super::log::{LogForm, LogLevel};
-use super::options::{
-    FolderOptions, Force, Include, OUTPUT, PROGRESS, SELECTION, StoreOption, WantedRows, as_of, definition_value,
-    name_mismatch, one_of, service_value, set, unknown_format, usage,
-};
-use super::progress::{self, Form};
-use super::talk::{AsJson, Failure, Result, data as stdout, note, say};
-use super::trace::Timings;
+use super::prelude::*;
 
 /// Rebuild a dataset from the archive, offline.
 ///
@@ -174,8 +160,8 @@ impl Build {
         };
         let store = self.store.url(None)?;
         let is_quiet = self.quiet || output.is_some() && is_stream;
-        let observer = progress::observer(if is_quiet { Form::Quiet(LogForm::Text) } else { Form::Text });
-        let recording = self.timings.begin(LogForm::Text, LogLevel::Off)?;
+        let observer = observer(if is_quiet { Form::Quiet(LogForm::Text) } else { Form::Text });
+        let recording = self.timings.begin(LogOptions { form: LogForm::Text, level: LogLevel::Off })?;
         let built = interruptible(observer, async |control| {
             let options = BuildOptions { ad_hoc, store, control, ..BuildOptions::new(folders.archive) };
             match output {
@@ -200,11 +186,17 @@ impl Build {
             _ => None,
         };
         self.timings.tell(summary, recording)?;
-        match built {
-            // Of rows on standard output there is nothing to tell.
-            Some(built) if !self.quiet => self.json.say(|| &built, || built.text()),
-            _ => Ok(()),
-        }
+        // Of rows on standard output there is nothing to tell.
+        let Some(built) = built.filter(|_| !self.quiet) else { return Ok(()) };
+        self.json.say(
+            || &built,
+            || match &built {
+                Built::Version(summary) => summary.to_string(),
+                Built::File(SavedFile { file, rows, bytes: size }) => {
+                    format!("wrote {}, {}, to {}\n", count_of(*rows, "row", "rows"), bytes(*size), file.display())
+                }
+            },
+        )
     }
 
     /// Has a cluster build it.
@@ -228,7 +220,7 @@ impl Build {
     }
 
     /// The format of the file, or of the rows on standard output.
-    fn format(&self, output: &Path, plan: &Plan, ad_hoc: &AdHoc) -> Result<Format> {
+    fn format(&self, output: &Path, plan: &Plan, ad_hoc: &AdHoc) -> error::Result<Format> {
         if output.is_dir() {
             let what = format!("`{}` is a folder", output.display());
             return Err(usage(&what, "name a file, or the folder of the datasets and the archive with `--data`"));
@@ -249,52 +241,51 @@ impl Build {
             _ => return Err(usage("a file takes one format", "choose one: `--format parquet`")),
         };
         if !is_stream && by_name.is_some_and(|named| named != format) {
-            return Err(name_mismatch(output, format.as_str()).into());
+            return Err(name_mismatch(output, format.as_str()));
         }
         if plan.dataset.shape != Shape::Long {
-            return Err(usage(
-                "a wide dataset has many files and cannot be written to one",
-                "leave out `--output` to publish it",
-            ));
+            let hint = "leave out `--output` to publish it";
+            return Err(usage("a wide dataset has many files and cannot be written to one", hint));
         }
         Ok(format)
     }
 
     /// The options that override the definition.
-    fn ad_hoc(&self, past: &Past) -> Result<AdHoc> {
+    fn ad_hoc(&self, past: &Past) -> error::Result<AdHoc> {
         let Past { plan, as_of, version, .. } = past;
-        let has_pairs = !(self.wanted.periods.is_empty() && self.wanted.regimes.is_empty());
-        let of_signals = [
-            (has_pairs, "periods and no regimes", "`--period` and `--regime`"),
+        let wanted = &self.wanted;
+        for (is_given, what, options) in [
+            (
+                !wanted.periods.is_empty() && !wanted.regimes.is_empty(),
+                "periods and no regimes",
+                "`--period` and `--regime`",
+            ),
             (self.signal.is_some(), "signals", "`--signal`"),
             (self.min_confidence.is_some(), "confidences", "`--min-confidence`"),
-        ];
-        if plan.dataset.rows == RowKind::Article
-            && let Some((_, what, options)) = of_signals.into_iter().find(|(is_given, ..)| *is_given)
-        {
-            let hint = format!("remove {options}, or build the dataset of the signals");
-            return Err(usage(&format!("a dataset of news has no {what}"), &hint));
+        ] {
+            if is_given && plan.dataset.rows == RowKind::Article {
+                let hint = format!("remove {options}, or build the dataset of the signals");
+                return Err(usage(&format!("a dataset of news has no {what}"), &hint));
+            }
         }
         let own = &plan.dataset.filter;
         let filter = Filter {
-            tickers: narrow("ticker", &self.wanted.tickers, own.tickers.as_ref())?,
-            sectors: narrow("sector", &self.wanted.sectors, own.sectors.as_ref())?,
-            periods: narrow("period", &self.wanted.periods, own.periods.as_ref())?,
-            regimes: narrow("regime", &self.wanted.regimes, own.regimes.as_ref())?,
+            tickers: narrow("ticker", &wanted.tickers, own.tickers.as_ref())?,
+            sectors: narrow("sector", &wanted.sectors, own.sectors.as_ref())?,
+            periods: narrow("period", &wanted.periods, own.periods.as_ref())?,
+            regimes: narrow("regime", &wanted.regimes, own.regimes.as_ref())?,
             pairs: None,
             signals: narrow("signal", self.signal.as_slice(), own.signals.as_ref())?,
             min_confidence: self.min_confidence,
-            from: self.wanted.from,
-            to: self.wanted.to,
+            from: wanted.from,
+            to: wanted.to,
             universe: None,
         };
-        if let Filter { from: Some(from), to: Some(to), .. } = plan.dataset.filter.clone().and(filter.clone())
+        if let Filter { from: Some(from), to: Some(to), .. } = own.clone().and(filter.clone())
             && from >= to
         {
-            return Err(usage(
-                &format!("empty date range: {from} to {to}"),
-                "`--to` is exclusive: choose a day after `--from`",
-            ));
+            let what = format!("empty date range: {from} to {to}");
+            return Err(usage(&what, "`--to` is exclusive: choose a day after `--from`"));
         }
         let mut formats = Vec::new();
         for &format in &self.formats {
@@ -310,20 +301,12 @@ impl Build {
     }
 }
 
-impl Built {
-    /// What there is to tell of it.
-    fn text(&self) -> String {
-        match self {
-            Self::Version(summary) => summary.to_string(),
-            Self::File(SavedFile { file, rows, bytes: size }) => {
-                format!("wrote {}, {}, to {}\n", count_of(*rows, "row", "rows"), bytes(*size), file.display())
-            }
-        }
-    }
-}
-
 /// The given values, all of which the definition must accept.
-fn narrow<T: Ord + Clone + Display>(what: &str, typed: &[T], own: Option<&BTreeSet<T>>) -> Result<Option<BTreeSet<T>>> {
+fn narrow<T: Ord + Clone + Display>(
+    what: &str,
+    typed: &[T],
+    own: Option<&BTreeSet<T>>,
+) -> error::Result<Option<BTreeSet<T>>> {
     if let Some(other) = typed.iter().find(|value| own.is_some_and(|own| !own.contains(value))) {
         let refusal = format!("the definition filters out {what} `{other}`");
         return Err(usage(&refusal, "remove it, or add it to `[filter]` in the definition"));

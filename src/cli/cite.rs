@@ -1,10 +1,8 @@
 //! `bellwether cite`: the citation of a version.
 
 use bellwether::export::{Citation, version_of};
-use bellwether::project::Project;
 
-use super::options::DataFolder;
-use super::talk::{AsJson, Result, note};
+use super::prelude::*;
 
 /// Print the citation of a version.
 ///

@@ -6,21 +6,18 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::{Path, PathBuf};
 
 use bellwether::definition::{self, DefinitionFile};
 use bellwether::disk::names::{is_dataset, is_unique};
 use bellwether::export::version_of;
 use bellwether::plan::{Plan, Shape};
-use bellwether::project::Project;
-use bellwether::run::latest_facts;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter};
 use clap_complete::env::Shells;
 use clap_complete::{CompleteEnv, Shell};
 
 use super::help;
-use super::talk::{Result, say};
+use super::prelude::*;
 
 /// The variable that holds the name of the shell that asks.
 const VARIABLE: &str = "_BELLWETHER_COMPLETE";
@@ -101,30 +98,31 @@ fn data() -> Option<PathBuf> {
 
 fn definitions() -> Vec<CompletionCandidate> {
     let catalog = project().and_then(|project| definition::catalog(&project.definitions()).ok()).unwrap_or_default();
-    let candidate = |(name, description): (String, Option<String>)| {
-        CompletionCandidate::new(name).help(description.map(Into::into))
-    };
-    catalog.into_iter().map(candidate).collect()
+    let candidates = catalog.into_iter();
+    candidates.map(|(name, about)| CompletionCandidate::new(name).help(about.map(Into::into))).collect()
 }
 
 /// The datasets, or after a slash the versions of one.
 fn datasets(current: &OsStr) -> Vec<CompletionCandidate> {
     let current = current.to_string_lossy();
     let (of, within) = current.split_once('/').map_or(("", ""), |(dataset, _)| (dataset, "/"));
-    let entries = data().and_then(|data| fs::read_dir(data.join("datasets").join(of)).ok());
-    let names = entries.into_iter().flatten().flatten().filter(|entry| entry.path().is_dir());
-    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    let names = names
-        .filter(|name| if of.is_empty() { is_dataset(name) } else { is_unique(name) })
-        .map(|name| format!("{of}{within}{name}"));
-    names.filter(|name| name.starts_with(&*current)).map(CompletionCandidate::new).collect()
+    let mut candidates = Vec::new();
+    for entry in data().and_then(|data| fs::read_dir(data.join("datasets").join(of)).ok()).into_iter().flatten() {
+        let Some(entry) = entry.ok().filter(|entry| entry.path().is_dir()) else { continue };
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let is_name = if of.is_empty() { is_dataset(&name) } else { is_unique(&name) };
+        let full = format!("{of}{within}{name}");
+        if is_name && full.starts_with(&*current) {
+            candidates.push(CompletionCandidate::new(full));
+        }
+    }
+    candidates
 }
 
 /// The tickers of the published dataset that is named.
 fn tickers() -> Vec<CompletionCandidate> {
-    let facts = data().and_then(|data| words().find_map(|word| latest_facts(&data, &word)));
-    let tickers = facts.into_iter().flat_map(|facts| facts.tickers);
-    tickers.map(CompletionCandidate::new).collect()
+    let facts = data().and_then(|data| words().find_map(|word| run::latest_facts(&data, &word)));
+    facts.into_iter().flat_map(|facts| facts.tickers).map(CompletionCandidate::new).collect()
 }
 
 /// The columns of the dataset or definition that is named, or the values of its matrices.

@@ -1,16 +1,9 @@
 //! `bellwether diff`: what changed between two versions of a dataset.
 
-use std::path::Path;
-
 use bellwether::audit::diff::{self, Difference};
 use bellwether::export::{self, PublishedReader, VersionKind};
-use bellwether::project::Project;
-use bellwether::text::escape::escape;
-use bellwether::text::human::{count_of, group_digits, portion};
 
-use super::cancellable;
-use super::options::{DataFolder, RowsTo, usage};
-use super::talk::{Aligned, AsJson, FOUND, Failure, Result, columns, wrap};
+use super::prelude::*;
 
 /// Compare two versions of a dataset, row by row.
 ///
@@ -69,53 +62,52 @@ impl Diff {
         if !self.rows.is_stdout() {
             self.json.say(|| &found, || describe(&found))?;
         }
-        match self.exit_code && !found.is_none() {
-            true => Err(Failure::Told { code: FOUND }),
-            false => Ok(()),
-        }
+        if self.exit_code && !found.is_none() { Err(Failure::Told(FOUND)) } else { Ok(()) }
     }
 }
 
 /// The version of a dataset that was published before the latest.
 fn earlier(datasets: &Path, name: &str) -> Result<String> {
     let published = export::published_versions(datasets)?;
-    let own: Vec<_> = published.iter().filter(|it| it.dataset == name && it.kind != VersionKind::AdHoc).collect();
-    let latest = own.iter().position(|version| version.kind == VersionKind::Latest);
-    let before = latest.and_then(|latest| latest.checked_sub(1));
-    let Some(before) = before else {
-        let what = format!("no version of `{name}` to compare with");
-        return Err(usage(&what, "name two versions; `bellwether list` lists them"));
-    };
-    Ok(own[before].name.clone())
+    let mut own = published.into_iter().filter(|it| it.dataset == name && it.kind != VersionKind::AdHoc);
+    let mut before = None;
+    while let Some(version) = own.next().filter(|version| version.kind != VersionKind::Latest) {
+        before = Some(version.name);
+    }
+    before.ok_or_else(|| {
+        usage(&format!("no version of `{name}` to compare with"), "name two versions; `bellwether list` lists them")
+    })
 }
 
 fn describe(found: &Difference) -> String {
     let mut versions = Aligned::new(2, ["", "version", "rows", "as of"]);
     for (place, version) in [("before", &found.before), ("after", &found.after)] {
-        versions.row([place.to_owned(), version.name.clone(), group_digits(version.rows), version.as_of.clone()]);
+        versions.row([place, &version.name, &group_digits(version.rows), &version.as_of]);
     }
-    let changed: String = found
-        .definition
-        .iter()
-        .map(|key| wrap(&format!("definition: {}", escape(&key.to_string())), 12, columns()) + "\n")
-        .collect();
-    let versions = format!("{versions}{changed}");
+    let mut text = versions.to_string();
+    for key in &found.definition {
+        text += &(wrap(&format!("definition: {}", escape(&key.to_string())), 12, columns()) + "\n");
+    }
     if found.is_none() {
-        return format!("{versions}\nno differences\n");
+        return text + "\nno differences\n";
     }
+    let row = |name: &str, count: u64, all: u64, of: &str| {
+        [
+            name.to_owned(),
+            group_digits(count),
+            format!("{} of {} {of}", portion(count, all), count_of(all, "row", "rows")),
+        ]
+    };
     let both = found.before.rows - found.removed;
-    let share =
-        |count: u64, all: u64, of: &str| format!("{} of {} {of}", portion(count, all), count_of(all, "row", "rows"));
     let mut rows = Aligned::new(1, ["rows", "count", "share"]);
-    rows.row(["added".to_owned(), group_digits(found.added), share(found.added, found.after.rows, "after")]);
-    rows.row(["removed".to_owned(), group_digits(found.removed), share(found.removed, found.before.rows, "before")]);
-    rows.row(["changed".to_owned(), group_digits(found.changed), share(found.changed, both, "in both")]);
-    let mut columns = Aligned::new(1, ["column", "rows changed", "share"]);
-    for column in &found.columns {
-        columns.row([column.name.clone(), group_digits(column.rows), share(column.rows, both, "in both")]);
+    rows.row(row("added", found.added, found.after.rows, "after"));
+    rows.row(row("removed", found.removed, found.before.rows, "before"));
+    rows.row(row("changed", found.changed, both, "in both"));
+    text += &format!("\n{rows}");
+    if found.changed > 0 {
+        let mut columns = Aligned::new(1, ["column", "rows changed", "share"]);
+        found.columns.iter().for_each(|column| columns.row(row(&column.name, column.rows, both, "in both")));
+        text += &format!("\n{columns}");
     }
-    match found.changed {
-        0 => format!("{versions}\n{rows}"),
-        _ => format!("{versions}\n{rows}\n{columns}"),
-    }
+    text
 }

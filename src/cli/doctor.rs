@@ -1,20 +1,10 @@
 //! `bellwether doctor`: checks everything that a run needs.
 
-use bellwether::error::{Error, ErrorKind};
-use bellwether::project::Project;
-use bellwether::run::{Diagnosis, Health, Options, doctor};
-use bellwether::text::escape::escape;
-use bellwether::text::human::count_of;
-use bellwether::time::Clock;
+use bellwether::run::{Diagnosis, Health, Options};
 use console::Style;
-use schemars::JsonSchema;
-use serde::Serialize;
 
+use super::prelude::*;
 use crate::schedule::sealed_runs;
-
-use super::interruptible;
-use super::options::{FolderOptions, Folders, StoreOption, named_plan};
-use super::talk::{AsJson, Result, columns, document, say, say_in_color, wrap};
 
 /// Check everything that a run needs.
 ///
@@ -39,25 +29,20 @@ impl Doctor {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = named_plan(self.definition.as_deref(), project)?;
         let Folders { data, archive, .. } = self.folders.of_project(project);
-        let mut found = Vec::new();
-        if let Some(plan) = &plan {
-            found.push(Diagnosis::ok("definition", plan.path.display().to_string()));
-        }
+        let definition = plan.as_ref().map(|plan| Diagnosis::ok("definition", plan.path.display().to_string()));
         let (clock, store) = (Clock::System, self.store.url(None)?);
         let known_runs = plan.as_ref().map_or_else(Vec::new, |plan| sealed_runs(&data, plan));
+        let mut found = Vec::from_iter(definition);
         found.extend(interruptible(None, async |control| {
-            doctor(plan, Options { archive, known_runs, store, clock, control, ..Options::new(data) }).await
+            run::doctor(plan, Options { archive, known_runs, store, clock, control, ..Options::new(data) }).await
         })?);
         match self.json.is_wanted() {
             true => say(&document(Diagnoses { checks: &found }))?,
             false => say_in_color(&describe(&found))?,
         }
-        match found.iter().filter(|one| one.health == Health::Failed).count() {
+        match found.iter().filter(|one| one.health == Health::Failed).count() as u64 {
             0 => Ok(()),
-            count => {
-                let checks = count_of(count as u64, "check", "checks");
-                Err(Error::new(ErrorKind::Service, format!("{checks} failed")).into())
-            }
+            count => Err(Error::new(ErrorKind::Service, count_of(count, "check", "checks") + " failed").into()),
         }
     }
 }
@@ -68,9 +53,6 @@ pub(super) struct Diagnoses<'a> {
     checks: &'a [Diagnosis],
 }
 
-/// The column of the findings.
-const FOUND: usize = 26;
-
 fn describe(found: &[Diagnosis]) -> Vec<(Style, String)> {
     let mut text = Vec::new();
     for Diagnosis { check, health, found, remedy } in found {
@@ -80,12 +62,11 @@ fn describe(found: &[Diagnosis]) -> Vec<(Style, String)> {
             Health::Failed => ("failed", Style::new().red().bold()),
             Health::NotApplicable => ("-", Style::new()),
         };
-        let fitted = |text: String| wrap(&text, FOUND, columns()) + "\n";
-        let line = fitted(format!("{mark:7}  {check:15}  {}", escape(found)));
-        text.push((style, line[..mark.len()].to_owned()));
-        text.push((Style::new(), line[mark.len()..].to_owned()));
+        let line = wrap(&format!("{mark:7}  {check:15}  {}\n", escape(found)), 26, columns());
+        text.extend([(style, mark.to_owned()), (Style::new(), line[mark.len()..].to_owned())]);
         if let Some(remedy) = remedy {
-            text.push((Style::new().cyan().bold(), fitted(format!("{:FOUND$}{}", "", escape(remedy)))));
+            let line = wrap(&format!("{:26}{}\n", "", escape(remedy)), 26, columns());
+            text.push((Style::new().cyan().bold(), line));
         }
     }
     text

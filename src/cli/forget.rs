@@ -2,13 +2,9 @@
 
 use bellwether::archive::ForgetReason;
 use bellwether::disk::links;
-use bellwether::project::Project;
-use bellwether::run::{Forgot, ForgotRun, forget};
-use bellwether::text::escape::escape;
+use bellwether::run::{Forgot, ForgotRun};
 
-use super::cancellable;
-use super::options::{FolderOptions, Folders};
-use super::talk::{AsJson, Result};
+use super::prelude::*;
 
 /// Take bad runs back: no command counts them any more.
 ///
@@ -41,19 +37,22 @@ impl Forget {
         links::refuse_below(&data, &archive)?;
         let name = |run: &String| run.strip_prefix("run=").unwrap_or(run).to_owned();
         let runs: Vec<String> = self.runs.iter().map(name).collect();
-        let forgot = cancellable(move |control| forget(&archive, &runs, &self.reason, control))?;
-        self.json.say(|| &forgot, || in_words(&forgot))
+        let forgot = cancellable(move |control| run::forget(&archive, &runs, &self.reason, control))?;
+        self.json.say(|| &forgot, || describe(&forgot))
     }
 }
 
-fn in_words(Forgot { runs }: &Forgot) -> String {
-    let told = runs.iter().map(|ForgotRun { run, reason, is_new, .. }| {
+fn describe(Forgot { runs }: &Forgot) -> String {
+    let mut text = String::new();
+    for ForgotRun { run, reason, is_new, .. } in runs {
         let already = if *is_new { "" } else { " already" };
-        format!("run `{run}` is forgotten{already}: {}\n", escape(reason))
-    });
-    let (these, notes) = if runs.len() == 1 { ("it", "the note") } else { ("them", "the notes") };
-    let next =
-        format!("the next run leaves {these} out, and sends {notes} to the store; so does `bellwether store push`\n");
-    let is_new = runs.iter().any(|run| run.is_new);
-    told.collect::<String>() + if is_new { &next } else { "" }
+        text += &format!("run `{run}` is forgotten{already}: {}\n", escape(reason));
+    }
+    if runs.iter().any(|run| run.is_new) {
+        let (these, notes) = if runs.len() == 1 { ("it", "the note") } else { ("them", "the notes") };
+        text += &format!(
+            "the next run leaves {these} out, and sends {notes} to the store; so does `bellwether store push`\n"
+        );
+    }
+    text
 }

@@ -1,23 +1,14 @@
 //! `bellwether get`: what a service says now, of some tickers.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use arrow::array::RecordBatch;
 use bellwether::definition::find;
-use bellwether::error::Error;
 use bellwether::interface::{Period, Regime, Ticker};
 use bellwether::load::now::{Answer, Last, Question};
 use bellwether::load::{Dataset, Selection};
-use bellwether::project::Project;
-use bellwether::text::human::count_of;
 
-use super::interruptible;
-use super::log::LogForm;
-use super::options::{FolderOptions, RowsTo, SELECTION, definition_value, one_of, service_value, usage};
-use super::progress::{self, Form};
+use super::prelude::*;
 use super::show::{ColumnOption, MAX_ROWS, first_rows_of};
-use super::talk::{Result, say};
 
 /// Ask a service for its signals now, and keep nothing.
 ///
@@ -96,7 +87,7 @@ impl Get {
         };
         let plan = question.plan(given, project)?;
         let archive = self.keep.then(|| self.folders.of_project(project).archive);
-        let quiet = progress::observer(Form::Quiet(LogForm::Text));
+        let quiet = observer(Form::Quiet(LogForm::Text));
         let Answer { signals, news, .. } =
             &interruptible(quiet, async |control| question.ask(plan, archive, control).await)?;
         let columns = (!self.columns.is_empty()).then_some(self.columns);
@@ -104,30 +95,28 @@ impl Get {
         let signals = signals.select(Selection { columns, ..Selection::default() })?;
         let mut printed = tell(&signals, &self.rows, chosen_by)?;
         if let Some(news) = news {
-            let below = tell(news, &self.rows.beside("news"), ColumnOption::Output)?;
-            printed = if self.rows.output.is_some() { printed + &below } else { format!("{printed}\n{below}") };
+            let gap = if self.rows.output.is_some() { "" } else { "\n" };
+            printed = printed + gap + &tell(news, &self.rows.beside("news"), ColumnOption::Output)?;
         }
         say(&printed)
     }
 }
 
 /// Writes rows to a file if they are wanted in one, and returns what there is to say: that, or the first of them as a table.
-fn tell(rows: &Dataset, to: &RowsTo, chosen_by: ColumnOption) -> Result<String> {
-    let (mut count, mut first, mut missing) = (0, Vec::new(), MAX_ROWS);
+fn tell(rows: &Dataset, to: &RowsTo, chosen_by: ColumnOption) -> error::Result<String> {
+    let (mut count, mut first) = (0, Vec::new());
     to.fill(rows.schema(), |deliver| {
         for batch in rows.batches()? {
-            let batch: RecordBatch = batch.map_err(Error::of_stream)?;
+            let batch = batch.map_err(Error::of_stream)?;
+            first.push(batch.slice(0, MAX_ROWS.saturating_sub(count).min(batch.num_rows())));
             count += batch.num_rows();
-            let taken = batch.slice(0, missing.min(batch.num_rows()));
-            missing -= taken.num_rows();
-            first.push(taken);
             deliver(&batch)?;
         }
         Ok(())
     })?;
-    Ok(match to.output.as_deref() {
-        Some(file) if file == Path::new("-") => String::new(),
-        Some(file) => format!("wrote {} to {}\n", count_of(count as u64, "row", "rows"), file.display()),
-        None => first_rows_of(&rows.schema(), &first, count, chosen_by)?,
-    })
+    match to.output.as_deref() {
+        Some(_) if to.is_stdout() => Ok(String::new()),
+        Some(file) => Ok(format!("wrote {} to {}\n", count_of(count as u64, "row", "rows"), file.display())),
+        None => first_rows_of(&rows.schema(), &first, count, chosen_by),
+    }
 }

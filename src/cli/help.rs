@@ -5,7 +5,7 @@
 
 use std::env;
 use std::error::Error as _;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::process;
 
 use bellwether::text::problem::suggestion;
@@ -13,7 +13,7 @@ use clap::builder::StyledStr;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args as _, Command, CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, Args as _, Command, CommandFactory as _, FromArgMatches as _};
 
 use super::Cli;
 use super::options::{FolderOptions, StoreOption, usage};
@@ -25,45 +25,11 @@ pub(super) const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// The options under [`COMMON`].
+/// The options under [`COMMON`](super::options::COMMON).
 const NAMES: [&str; 4] = ["directory", "data", "archive", "store"];
 
-/// The width of help outside a terminal, and in a wider one.
-const WIDEST: usize = 100;
-
-const MORE: &str = "Common options, variables and exit codes: see `bellwether --help`";
-
-const DETAILS: &str = "\
-Environment:
-  BELLWETHER_API_KEY             the API key of the service
-  BELLWETHER_API_KEY_FILE        a file with the API key, relative to the project
-  BELLWETHER_BASE_URL            where signals are, for definitions that do not say
-  BELLWETHER_SENTIMENT_BASE_URL  where news and sentiment are, likewise
-  BELLWETHER_ROOT                the root of the project, as `--directory`
-  BELLWETHER_DATA                the folder of data, as `--data`
-  BELLWETHER_ARCHIVE             the folder of the archive, as `--archive`
-  BELLWETHER_STORE               the object store, as `--store`
-  BELLWETHER_JOBS                how many runs `schedule` has at once, as `--jobs`
-  BELLWETHER_LISTEN              the address of the status page, as `--listen`
-  BELLWETHER_METRICS             a file for metrics, as `--metrics`
-  BELLWETHER_PRUNE_OLDER_THAN    an age, as `--older-than` of `prune`
-  BELLWETHER_TRUST               projects that are trusted, whoever can write to them
-  BELLWETHER_LOG                 the format of events, as `--log`
-  BELLWETHER_LOG_LEVEL           the level of log messages, as `--log-level`
-  HTTPS_PROXY, ALL_PROXY         the proxy to use
-  NO_PROXY                       hosts to reach without a proxy
-  SSL_CERT_FILE                  certificates to trust instead of the system's
-  NO_COLOR                       no colors, with any value that is not empty
-
-Exit codes:
-    0  success: everything requested is there
-    1  failed; see the error message
-    2  invalid arguments or an invalid definition
-    3  versions differ, too much was rewritten, or data is stale or failing
-    4  the data failed a check or was answered in part, and nothing was published
-    5  `status` cannot tell whether data is fresh, or `verify` whether it is proven
-   75  temporary failure: run the same command later to resume
-  130  interrupted: run the same command to resume";
+/// The variables and the exit codes.
+const DETAILS: &str = include_str!("help.txt");
 
 /// The command line, with its help.
 pub fn command() -> Command {
@@ -77,38 +43,37 @@ pub fn command() -> Command {
     });
     let directory = command.get_arguments().find(|argument| argument.get_id() == "directory");
     let directory = directory.expect("the program has the option").clone();
-    let with_directory = |command: Command| without_common(command.arg(directory.clone()), &[]);
-    let command = command.max_term_width(WIDEST).after_help(MORE).after_long_help(DETAILS);
-    let command = command.mut_subcommands(with_directory);
+    // The width of help outside a terminal, and in a wider one.
+    let command = command.max_term_width(100).after_long_help(DETAILS.trim_end());
+    let command = command.after_help("Common options, variables and exit codes: see `bellwether --help`");
+    let command = command.mut_subcommands(|command| without_common(command.arg(directory.clone()), &[]));
     without_empty_variables(command)
 }
 
 /// A command without the common options in its help, which says where they are.
 fn without_common(command: Command, above: &[&'static str]) -> Command {
     let is_here =
-        |name: &&str| command.get_arguments().any(|argument| argument.get_id() == name && argument.is_global_set());
+        |name: &str| command.get_arguments().any(|argument| argument.get_id() == name && argument.is_global_set());
     let common: Vec<&str> = NAMES.into_iter().filter(|name| above.contains(name) || is_here(name)).collect();
     let listed: Vec<String> = common.iter().map(|name| format!("--{name}")).collect();
     let notice = format!("Common options, see `bellwether --help`: {}", listed.join(", "));
     let own = |text: Option<&StyledStr>| text.map_or_else(String::new, |text| format!("{text}\n\n"));
     let (examples, after) = (own(command.get_after_long_help()), own(command.get_after_help()));
-    let hidden = |argument: Arg| {
+    let command = command.mut_args(|argument| {
         let is_common = argument.is_global_set() && common.contains(&argument.get_id().as_str());
         if is_common { argument.hide(true) } else { argument }
-    };
-    let command = command.mut_args(hidden).after_help(format!("{after}{notice}"));
-    let command = command.after_long_help(format!("{examples}{after}{notice}"));
+    });
+    let command = command.after_help(format!("{after}{notice}")).after_long_help(format!("{examples}{after}{notice}"));
     command.mut_subcommands(|command| without_common(command, &common))
 }
 
 /// Without the variables that are empty, which count as not set.
 fn without_empty_variables(command: Command) -> Command {
-    let is_empty = |variable: &OsStr| env::var_os(variable).is_some_and(|value| value.is_empty());
-    let unset = |argument: Arg| match argument.get_env().is_some_and(is_empty) {
-        true => argument.env(None::<&'static str>),
-        false => argument,
-    };
-    command.mut_args(unset).mut_subcommands(without_empty_variables)
+    let command = command.mut_args(|argument| match argument.get_env().and_then(env::var_os) {
+        Some(value) if value.is_empty() => argument.env(None::<&'static str>),
+        _ => argument,
+    });
+    command.mut_subcommands(without_empty_variables)
 }
 
 /// The parsed command line, or what is wrong with it, in the form of other refusals. `--help` and `--version` end the
@@ -118,7 +83,7 @@ pub(super) fn parse(arguments: &[OsString]) -> Result<Cli> {
         Ok(matches) => matches,
         Err(help) if help.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             note(help.render().to_string().trim_end());
-            return Err(Failure::Told { code: USAGE });
+            return Err(Failure::Told(USAGE));
         }
         Err(error) if error.use_stderr() => return Err(refusal(&error, arguments)),
         Err(help) => match help.print() {
@@ -159,12 +124,11 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
     let name = |kind| {
         let names = text(kind);
         let names = names.split("`, `").map(|name| match name.strip_prefix('<') {
-            Some(positional) => positional.trim_end_matches(['>', '.']).to_owned(),
-            None => name.split([' ', '=', '[']).next().unwrap_or_default().to_owned(),
+            Some(positional) => positional.trim_end_matches(['>', '.']),
+            None => name.split([' ', '=', '[']).next().unwrap_or_default(),
         });
         names.collect::<Vec<_>>().join("`, `")
     };
-    let (argument, value) = (name(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
     // The innermost command that was named.
     let (mut command, mut below) = ("bellwether".to_owned(), command());
     for word in arguments.iter().skip(1) {
@@ -172,46 +136,37 @@ fn refusal(error: &clap::Error, arguments: &[OsString]) -> Failure {
         (command, below) = (format!("{command} {}", next.get_name()), next.clone());
     }
     let help = format!("see `{command} --help`");
-    let meant = |kind| match &*name(kind) {
-        "" => help.clone(),
-        meant => format!("did you mean `{meant}`?"),
-    };
-    let valid = match &*text(ContextKind::ValidValue) {
-        "" => help.clone(),
-        values => format!("use one of `{values}`"),
-    };
+    let meant = |meant: String| (!meant.is_empty()).then(|| format!("did you mean `{meant}`?"));
+    let (argument, value) = (name(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
+    let invalid = format!("invalid value `{value}` for `{argument}`");
     let (what, hint) = match error.kind() {
         ErrorKind::UnknownArgument if argument.starts_with('-') => {
-            (format!("`{command}` has no option `{argument}`"), meant(ContextKind::SuggestedArg))
+            (format!("`{command}` has no option `{argument}`"), meant(name(ContextKind::SuggestedArg)))
         }
-        ErrorKind::UnknownArgument => (format!("`{command}` does not know what `{argument}` is for"), help),
+        ErrorKind::UnknownArgument => (format!("`{command}` does not know what `{argument}` is for"), None),
         ErrorKind::InvalidSubcommand => {
             let unknown = text(ContextKind::InvalidSubcommand);
             let names: Vec<&str> = below.get_subcommands().map(Command::get_name).collect();
-            (format!("`{command}` has no command `{unknown}`"), suggestion(&unknown, &names, "commands"))
+            (format!("`{command}` has no command `{unknown}`"), Some(suggestion(&unknown, &names, "commands")))
         }
-        ErrorKind::InvalidValue if value.is_empty() => (format!("`{argument}` needs a value"), valid),
         ErrorKind::InvalidValue => {
-            let hint = match text(ContextKind::SuggestedValue).as_str() {
-                "" => valid,
-                meant => format!("did you mean `{meant}`?"),
-            };
-            (format!("invalid value `{value}` for `{argument}`"), hint)
+            let what = if value.is_empty() { format!("`{argument}` needs a value") } else { invalid };
+            let valid = text(ContextKind::ValidValue);
+            let valid = (!valid.is_empty()).then(|| format!("use one of `{valid}`"));
+            (what, meant(text(ContextKind::SuggestedValue)).or(valid))
         }
-        ErrorKind::ValueValidation => {
-            let reason = error.source().map_or(help, ToString::to_string);
-            (format!("invalid value `{value}` for `{argument}`"), reason)
-        }
-        ErrorKind::MissingRequiredArgument => (format!("`{command}` needs `{argument}`"), help),
+        ErrorKind::ValueValidation => (invalid, error.source().map(ToString::to_string)),
+        ErrorKind::MissingRequiredArgument => (format!("`{command}` needs `{argument}`"), None),
         ErrorKind::ArgumentConflict => match &*name(ContextKind::PriorArg) {
-            prior if prior == argument => (format!("`{argument}` was given twice"), "give it once".to_owned()),
-            prior => (format!("`{argument}` and `{prior}` exclude each other"), "give one of them".to_owned()),
+            prior if prior == argument => (format!("`{argument}` was given twice"), Some("give it once".to_owned())),
+            prior => (format!("`{argument}` and `{prior}` exclude each other"), Some("give one of them".to_owned())),
         },
-        ErrorKind::NoEquals => (format!("`{argument}` takes its value after `=`"), help),
-        ErrorKind::TooManyValues => (format!("`{argument}` has no use for `{value}`"), help),
-        ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => (format!("`{argument}` needs more values"), help),
-        ErrorKind::InvalidUtf8 => ("an argument is not UTF-8".to_owned(), help),
-        _ => (error.to_string().lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(), help),
+        ErrorKind::NoEquals => (format!("`{argument}` takes its value after `=`"), None),
+        ErrorKind::TooManyValues => (format!("`{argument}` has no use for `{value}`"), None),
+        _ => {
+            let text = error.to_string();
+            (text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned(), None)
+        }
     };
-    usage(&what, &hint)
+    usage(&what, &hint.unwrap_or(help))
 }

@@ -1,17 +1,9 @@
 //! `bellwether import`: earlier downloads, as claims.
 
-use std::path::PathBuf;
-
-use bellwether::archive::{ImportOptions, Imported, import};
+use bellwether::archive::{self, ImportOptions, Imported};
 use bellwether::disk::links;
-use bellwether::project::Project;
-use bellwether::text::human::{count_of, group_digits};
-use bellwether::time::to_record;
-use chrono::{DateTime, Utc};
 
-use super::cancellable;
-use super::options::{FolderOptions, Folders, instant, plan_of};
-use super::talk::{AsJson, Result};
+use super::prelude::*;
 
 /// Import files that were saved before the first run, as a claim.
 ///
@@ -64,12 +56,12 @@ impl Import {
         links::refuse_below(&data, &archive)?;
         let Self { files, request, observed_at, dry_run: is_dry_run, json, .. } = self;
         let options = ImportOptions { archive, files, request, observed_at, is_dry_run };
-        let imported = cancellable(move |control| import(&plan, &options, &control.stop))?;
-        json.say(|| &imported, || text(&imported))
+        let imported = cancellable(move |control| archive::import(&plan, &options, &control.stop))?;
+        json.say(|| &imported, || describe(&imported))
     }
 }
 
-fn text(imported: &Imported) -> String {
+fn describe(imported: &Imported) -> String {
     let Imported { service, files, records, rejected, changes, .. } = imported;
     let done = match (&imported.run, changes) {
         (Some(run), Some(_)) => format!("imported as `{run}`"),
@@ -78,12 +70,11 @@ fn text(imported: &Imported) -> String {
     };
     let (at, answers) = (to_record(imported.observed_at), count_of(files.len() as u64, "answer", "answers"));
     let (records, rejected) = (count_of(*records, "record", "records"), group_digits(*rejected));
-    let mut text = format!("{at}  {done}: {answers}, {records}, {rejected} rejected");
-    if let Some(changes) = changes {
-        let (added, revised, withdrawn) = (changes.added, changes.revised, changes.withdrawn);
-        text += &format!("; {added} added, {revised} revised, {withdrawn} withdrawn");
-    }
-    text + &format!(
-        "\na claim about service `{service}`: it counts with `[archive] claimed = true` or `--include claimed` alone\n"
+    let changes = changes.as_ref().map_or_else(String::new, |changes| {
+        format!("; {} added, {} revised, {} withdrawn", changes.added, changes.revised, changes.withdrawn)
+    });
+    format!(
+        "{at}  {done}: {answers}, {records}, {rejected} rejected{changes}\n\
+         a claim about service `{service}`: it counts with `[archive] claimed = true` or `--include claimed` alone\n"
     )
 }

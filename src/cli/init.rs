@@ -2,21 +2,15 @@
 
 use std::env;
 use std::error::Error as _;
-use std::path::Path;
 
 use bellwether::definition::{BaseUrl, DefinitionFile, unusable_name};
 use bellwether::disk::{file, links};
-use bellwether::error::{Error, ErrorKind};
 use bellwether::key;
 use bellwether::plan::Plan;
-use bellwether::project::Project;
-use bellwether::run::{OfferOptions, offered_sectors};
-use bellwether::time::Clock;
+use bellwether::run::OfferOptions;
 use bellwether::trust::{self, Author};
 
-use super::interruptible;
-use super::options::{definition_value, usage};
-use super::talk::{Result, ask, is_interactive, note, say};
+use super::prelude::*;
 
 /// Create a starter definition.
 ///
@@ -49,10 +43,11 @@ pub(super) struct Init {
 
 impl Init {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let path = project.definitions().join(format!("{}.toml", self.name));
+        let name = &self.name;
+        let path = project.definitions().join(format!("{name}.toml"));
         // The name is checked before any question.
-        if self.name.contains('/') {
-            return Err(unusable_name(Path::new(&self.name)).into());
+        if name.contains('/') {
+            return Err(unusable_name(Path::new(name)).into());
         }
         DefinitionFile::new(path.clone(), String::new())?;
         if path.symlink_metadata().is_ok() {
@@ -60,29 +55,30 @@ impl Init {
                 .with_hint("choose another name, or edit the file")
                 .into());
         }
-        let source = match (self.base_url, self.sentiment_base_url) {
-            (Some(signals), Some(sentiment)) => Some((signals, sentiment)),
+        let addresses = match (self.base_url, self.sentiment_base_url) {
+            (Some(signals), Some(sentiment)) => Some([signals, sentiment]),
             _ if self.demo => None,
-            _ if is_interactive() => addresses()?,
+            _ if is_interactive() => ask_for_addresses()?,
             _ => {
                 let hint = "add `--base-url` and `--sentiment-base-url`, or `--demo`";
                 return Err(usage("the addresses of the service are missing", hint));
             }
         };
-        let guessed = definition(&self.name, source.as_ref(), &GUESSES);
-        let text = match &source {
-            Some(source) if has_key() => match sectors_of(&self.name, source, project)? {
-                sectors if sectors.is_empty() => guessed,
-                sectors => definition(&self.name, Some(source), &sectors),
-            },
-            Some(_) => {
-                note(
-                    "note: the sectors are examples; with a key in `BELLWETHER_API_KEY`, `init` asks the service for its own",
-                );
-                guessed
+        let guesses = ["energy", "healthcare", "financials"].map(str::to_owned);
+        let mut text = definition(name, addresses.as_ref(), &guesses);
+        // A key that the definition need not name.
+        let has_key = [key::source::VARIABLE, key::source::FILE_VARIABLE]
+            .iter()
+            .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()));
+        if addresses.is_some() && has_key {
+            let sectors = sectors_of(DefinitionFile::new(format!("{name}.toml").into(), text.clone())?, project)?;
+            if !sectors.is_empty() {
+                text = definition(name, addresses.as_ref(), &sectors);
             }
-            None => guessed,
-        };
+        } else if addresses.is_some() {
+            let remedy = "with a key in `BELLWETHER_API_KEY`, `init` asks the service for its own";
+            note(&format!("note: the sectors are examples; {remedy}"));
+        }
         // The written definition passes `check`.
         Plan::of(DefinitionFile::new(path.clone(), text.clone())?)?;
         write(&path, &text)?;
@@ -91,13 +87,12 @@ impl Init {
             note(&format!("warning: {reason}, so the definition may not run commands, nor use keys and stores"));
             note(&format!("hint: {}", error.hint().unwrap_or_default()));
         }
-        let (shown, name) = (path.display(), &self.name);
-        let next = if source.is_some() { "doctor" } else { "run" };
-        say(&format!("wrote {shown}\nnext: `bellwether {next} {name}`\n"))
+        let next = if addresses.is_some() { "doctor" } else { "run" };
+        say(&format!("wrote {}\nnext: `bellwether {next} {name}`\n", path.display()))
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+fn write(path: &Path, text: &str) -> error::Result<()> {
     if let Some(folder) = path.parent() {
         links::refuse(folder)?;
         let is_new = !folder.exists();
@@ -108,80 +103,68 @@ fn write(path: &Path, text: &str) -> Result<()> {
         }
     }
     file::replace(path, text.as_bytes())?;
-    Ok(trust::restrict(path)?)
+    trust::restrict(path)
 }
 
-/// The two addresses, as answered on the terminal; none for the demo service.
-fn addresses() -> Result<Option<(BaseUrl, BaseUrl)>> {
+/// The addresses of signals and of sentiment, as answered on the terminal; none for the demo service.
+fn ask_for_addresses() -> Result<Option<[BaseUrl; 2]>> {
     note("Without an address, the built-in demo service is used.");
-    let Some(signals) = address("Base address of the signals: ")? else { return Ok(None) };
+    let Some(signals) = ask_for_address("Base address of the signals: ")? else { return Ok(None) };
     loop {
-        if let Some(sentiment) = address("Base address of news and sentiment: ")? {
-            return Ok(Some((signals, sentiment)));
+        if let Some(sentiment) = ask_for_address("Base address of news and sentiment: ")? {
+            return Ok(Some([signals, sentiment]));
         }
         note("Both addresses are needed; they may be the same.");
     }
 }
 
 /// Prompts for an address until it is valid; none if the answer is empty.
-fn address(question: &str) -> Result<Option<BaseUrl>> {
+fn ask_for_address(question: &str) -> Result<Option<BaseUrl>> {
     loop {
-        let answer = ask(question)?;
-        if answer.is_empty() {
-            return Ok(None);
-        }
-        match answer.parse::<BaseUrl>() {
-            Ok(address) => return Ok(Some(address)),
-            Err(refusal) => note(&format!("error: {}", refusal.replace('\n', "\nhint: "))),
+        match ask(question)?.as_str() {
+            "" => return Ok(None),
+            answer => match answer.parse::<BaseUrl>() {
+                Ok(address) => return Ok(Some(address)),
+                Err(refusal) => note(&format!("error: {}", refusal.replace('\n', "\nhint: "))),
+            },
         }
     }
 }
 
-/// Sectors of a service that was not asked.
-const GUESSES: [&str; 3] = ["energy", "healthcare", "financials"];
-
-/// Whether there is a key that the definition need not name.
-fn has_key() -> bool {
-    [key::source::VARIABLE, key::source::FILE_VARIABLE]
-        .iter()
-        .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
-}
-
 /// The sectors that the service has; none if it has none of the usual ones, or cannot be asked, which is said.
-fn sectors_of(name: &str, addresses: &(BaseUrl, BaseUrl), project: &Project) -> Result<Vec<String>> {
+fn sectors_of(definition: DefinitionFile, project: &Project) -> Result<Vec<String>> {
     note("asking the service for its sectors");
-    let text = definition(name, Some(addresses), &GUESSES);
-    let plan = Plan { author: Author::Caller, ..Plan::of(DefinitionFile::new(format!("{name}.toml").into(), text)?)? };
-    let asked: bellwether::error::Result<_> = interruptible(None, async |control| {
-        let options = OfferOptions { data: project.data(), clock: Clock::System, control };
-        offered_sectors(&plan, &options).await
+    let plan = Plan { author: Author::Caller, ..Plan::of(definition)? };
+    let asked: error::Result<_> = interruptible(None, async |control| {
+        run::offered_sectors(&plan, &OfferOptions { data: project.data(), clock: Clock::System, control }).await
     });
-    match asked.map(|offered| offered.sectors) {
-        Ok(sectors) if sectors.is_empty() => {
-            note("note: it has none of the usual names: the sectors are examples");
+    match asked {
+        Ok(offered) => {
+            if offered.sectors.is_empty() {
+                note("note: it has none of the usual names: the sectors are examples");
+            }
+            Ok(offered.sectors.iter().map(ToString::to_string).collect())
+        }
+        Err(error) if error.kind() == ErrorKind::Interrupted => Err(error.into()),
+        Err(error) => {
+            note(&format!("note: the sectors are examples: {}", error.in_one_line()));
             Ok(Vec::new())
         }
-        Ok(sectors) => Ok(sectors.iter().map(ToString::to_string).collect()),
-        Err(error) if error.kind() != ErrorKind::Interrupted => {
-            let causes = error.causes().map(|cause| format!(": {cause}")).collect::<String>();
-            note(&format!("note: the sectors are examples: {error}{causes}"));
-            Ok(Vec::new())
-        }
-        Err(error) => Err(error.into()),
     }
 }
 
 /// A definition with comments.
-fn definition<S: AsRef<str>>(name: &str, addresses: Option<&(BaseUrl, BaseUrl)>, sectors: &[S]) -> String {
-    let sectors: Vec<&str> = sectors.iter().map(AsRef::as_ref).collect();
+fn definition(name: &str, addresses: Option<&[BaseUrl; 2]>, sectors: &[String]) -> String {
     let source = match addresses {
         None => "# The built-in demo service; replace it with the addresses of yours.\n\
                  service = \"demo\"\n\
                  # base_url = \"https://signals.example.com/v1\"\n\
                  # sentiment_base_url = \"https://sentiment.example.com/v1\"\n"
             .to_owned(),
-        Some((signals, sentiment)) => {
-            format!("base_url = \"{}\"\nsentiment_base_url = \"{}\"\n", signals.0, sentiment.0)
+        Some([signals, sentiment]) => {
+            format!("base_url = \"{}\"
+sentiment_base_url = \"{}\"
+", signals.0, sentiment.0)
         }
     };
     let starter = include_str!("starter.toml").replace("{name}", name);

@@ -1,29 +1,17 @@
 //! `bellwether list`: published versions, runs in the archive, and what a service offers.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
-use bellwether::archive::{Past, RejectGroup, RunDetails, RunListing, SealedRun, open_all};
+use bellwether::archive::{Past, RunDetails, RunListing, SealedRun, open_all};
 use bellwether::definition;
 use bellwether::disk::footprint::Footprint;
-use bellwether::error::{Error, ErrorKind};
 use bellwether::export::{self, ListedVersion, VersionKind};
 use bellwether::plan::Plan;
-use bellwether::project::Project;
-use bellwether::run::{OfferOptions, offered_sectors, offered_tickers};
+use bellwether::run::OfferOptions;
 use bellwether::tables::Drift;
-use bellwether::text::escape::escape;
-use bellwether::text::human::{bytes, count_of, group_digits};
 use bellwether::text::problem::nearest;
-use bellwether::time::{Clock, to_record};
-use chrono::NaiveDate;
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use super::interruptible;
-use super::options::{COMMON, DataFolder, plan_of};
-use super::talk::{Aligned, AsJson, Result, note};
+use super::prelude::*;
 
 /// List published versions, runs, or what a service offers.
 #[derive(Debug, clap::Args)]
@@ -93,17 +81,17 @@ impl List {
             Listing::Datasets { name } => list_versions(name, &folder.datasets(project), json),
             Listing::Runs { run, archive } => {
                 let archive = archive.unwrap_or_else(|| folder.data(project).join("archive"));
-                match run {
-                    None => {
-                        let listing = RunListing::of(&archive)?;
-                        json.say(|| &listing, || run_lines(&listing))
-                    }
-                    Some(run) => show_run(&run, &archive, json),
+                if let Some(run) = run {
+                    return show_run(&run, &archive, json);
                 }
+                let listing = RunListing::of(&archive)?;
+                json.say(|| &listing, || run_lines(&listing))
             }
             Listing::Sectors(vendor) => {
-                let offered =
-                    vendor.ask(project, &folder, async |plan, options| offered_sectors(plan, options).await)?;
+                let (plan, data) = (vendor.plan(project)?, folder.data(project));
+                let offered = interruptible(None, async |control| {
+                    run::offered_sectors(&plan, &OfferOptions { data, clock: Clock::System, control }).await
+                })?;
                 if !json.is_wanted() {
                     let asked = count_of(offered.asked.len() as u64, "sector", "sectors");
                     note(&format!("note: the service lists no sectors; it was asked for {asked} by name"));
@@ -111,8 +99,10 @@ impl List {
                 json.say(|| &offered, || lines(&offered.sectors))
             }
             Listing::Tickers(vendor) => {
-                let offered =
-                    vendor.ask(project, &folder, async |plan, options| offered_tickers(plan, options).await)?;
+                let (plan, data) = (vendor.plan(project)?, folder.data(project));
+                let offered = interruptible(None, async |control| {
+                    run::offered_tickers(&plan, &OfferOptions { data, clock: Clock::System, control }).await
+                })?;
                 if offered.rejected > 0 && !json.is_wanted() {
                     let rejected = count_of(offered.rejected, "entry", "entries");
                     note(&format!("warning: rejected {rejected} of the service's list: not a ticker"));
@@ -124,24 +114,14 @@ impl List {
 }
 
 impl Vendor {
-    /// Asks the service of the definition.
-    fn ask<T>(
-        self,
-        project: &Project,
-        folder: &DataFolder,
-        question: impl AsyncFnOnce(&Plan, &OfferOptions) -> bellwether::error::Result<T>,
-    ) -> Result<T> {
-        let only = match self.definition {
-            Some(name) => Some(name),
-            None => match &definition::names(&project.definitions())?[..] {
-                [only] => Some(only.clone()),
-                _ => None,
-            },
-        };
-        let (plan, data) = (plan_of(only.as_deref(), project)?, folder.data(project));
-        Ok(interruptible(None, async |control| {
-            question(&plan, &OfferOptions { data, clock: Clock::System, control }).await
-        })?)
+    /// The definition that is named, or the only one.
+    fn plan(&self, project: &Project) -> error::Result<Plan> {
+        if self.definition.is_some() {
+            return plan_of(self.definition.as_deref(), project);
+        }
+        let names = definition::names(&project.definitions())?;
+        let only = names.first().filter(|_| names.len() == 1);
+        plan_of(only.map(String::as_str), project)
     }
 }
 
@@ -177,13 +157,9 @@ fn version_lines(versions: &[ListedVersion], size: u64, datasets: &Path) -> Stri
     }
     let mut table = Aligned::new(4, ["version", "", "first date", "last date", "rows", "size"]);
     for version in versions {
-        let mut marks: Vec<&str> = match version.kind {
-            VersionKind::Latest => vec!["latest"],
-            VersionKind::Earlier | VersionKind::AdHoc => Vec::new(),
-        };
-        marks.extend(version.pins.iter().map(String::as_str));
-        let date = |date: Option<NaiveDate>| date.map_or_else(|| "-".to_owned(), |date| date.to_string());
-        let (first, last) = (date(version.first_date), date(version.last_date));
+        let latest = (version.kind == VersionKind::Latest).then_some("latest");
+        let marks: Vec<&str> = latest.into_iter().chain(version.pins.iter().map(String::as_str)).collect();
+        let [first, last] = [version.first_date, version.last_date].map(|date| or_dash(date, |date| date.to_string()));
         let (rows, size) = (group_digits(version.rows), bytes(version.bytes));
         table.row([version.name.clone(), marks.join(", "), first, last, rows, size]);
     }
@@ -194,48 +170,35 @@ fn version_lines(versions: &[ListedVersion], size: u64, datasets: &Path) -> Stri
     format!("{table}\n{}, {}{shared}\n", count_of(versions.len() as u64, "version", "versions"), bytes(size))
 }
 
-const LISTED: &str = "`bellwether list runs` lists the runs";
-
 fn show_run(name: &str, archive: &Path, json: AsJson) -> Result<()> {
+    let listed = "`bellwether list runs` lists the runs";
     let archives = open_all(archive)?;
-    let runs: Vec<&SealedRun> = archives.iter().flat_map(|(_, archive)| archive.runs()).collect();
     let mut forgotten = archives.iter().flat_map(|(_, archive)| archive.forgotten_runs());
     if let Some(forgotten) = forgotten.find(|forgotten| forgotten.run == name) {
-        return Err(Error::new(ErrorKind::NotFound, forgotten.to_string()).with_hint(LISTED).into());
+        return Err(Error::new(ErrorKind::NotFound, forgotten.to_string()).with_hint(listed).into());
     }
-    let found = find_run(&runs, name, archive)?;
-    let documented = RunDetails::of(found)?;
-    json.say(|| &documented, || details(found, documented.listed.rejected, &documented.reject_reasons))
-}
-
-/// The run with a name, or the only one whose name begins with it.
-fn find_run<'a>(runs: &[&'a SealedRun], name: &str, archive: &Path) -> Result<&'a SealedRun> {
-    if let Some(run) = runs.iter().find(|run| run.name() == name) {
-        return Ok(run);
-    }
-    let meant: Vec<&SealedRun> = runs.iter().copied().filter(|run| run.name().starts_with(name)).collect();
-    match meant[..] {
+    // The run with the name, or the only one whose name begins with it.
+    let runs = archives.iter().flat_map(|(_, archive)| archive.runs()).filter(|run| run.name().starts_with(name));
+    let runs: Vec<&SealedRun> = runs.collect();
+    let run = match runs[..] {
         [] => {
             let what = format!("no run `{name}` in `{}`", archive.display());
-            Err(Error::new(ErrorKind::NotFound, what).with_hint(LISTED).into())
+            return Err(Error::new(ErrorKind::NotFound, what).with_hint(listed).into());
         }
-        [run] => Ok(run),
-        _ => {
-            /// How many are listed, the last first.
-            const SHOWN: usize = 8;
-            let runs = count_of(meant.len() as u64, "run", "runs");
-            let shown: Vec<&str> = meant.iter().rev().take(SHOWN).map(|run| run.name()).collect();
-            let more = match meant.len().saturating_sub(SHOWN) {
+        [run] => run,
+        _ => runs.iter().copied().find(|run| run.name() == name).ok_or_else(|| {
+            // Eight are shown, the last first.
+            let shown: Vec<&str> = runs.iter().rev().take(8).map(|run| run.name()).collect();
+            let more = match runs.len() - shown.len() {
                 0 => String::new(),
                 more => format!(" and {} more", group_digits(more as u64)),
             };
-            Err(Error::usage(
-                format!("`{name}` begins the names of {runs}"),
-                format!("the candidates are {}{more}", shown.join(", ")),
-            )
-            .into())
-        }
-    }
+            let what = format!("`{name}` begins the names of {}", count_of(runs.len() as u64, "run", "runs"));
+            Error::usage(what, format!("the candidates are {}{more}", shown.join(", ")))
+        })?,
+    };
+    let documented = RunDetails::of(run)?;
+    json.say(|| &documented, || details(run, &documented))
 }
 
 fn run_lines(listing: &RunListing) -> String {
@@ -243,77 +206,74 @@ fn run_lines(listing: &RunListing) -> String {
     // The service is told where there are several.
     let services = runs.iter().map(|run| &run.service).chain(unfinished.iter().map(|run| &run.service));
     let are_several = services.collect::<BTreeSet<_>>().len() > 1;
-    let of_service = |service: &str| are_several.then(|| service.to_owned());
-    let mut table = match are_several {
-        false => Aligned::new(2, ["run", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
-        true => Aligned::new(3, ["run", "service", "definition", "added", "revised", "withdrawn", "rejected", "size"]),
+    let named = |run: &str, service: &str, definition: String| {
+        let service = are_several.then(|| service.to_owned());
+        [Some(run.to_owned()), service, Some(definition)].into_iter().flatten().collect::<Vec<_>>()
     };
+    let names = named("run", "service", "definition".to_owned());
+    let counts = ["added", "revised", "withdrawn", "rejected", "size"];
+    let mut table = Aligned::new(names.len(), names.iter().map(String::as_str).chain(counts));
     for run in runs {
+        let in_part = if run.in_part.is_some() { ", in part" } else { "" };
+        let definition = run.definition.clone().unwrap_or_default() + in_part;
         let counts = [run.added, run.revised, run.withdrawn, run.rejected].map(group_digits);
-        let definition = run.definition.clone().unwrap_or_default();
-        let definition = if run.in_part.is_some() { format!("{definition}, in part") } else { definition };
-        let names = [run.run.clone()].into_iter().chain(of_service(&run.service)).chain([definition]);
-        table.row(names.chain(counts).chain([bytes(run.bytes)]));
+        table.row(named(&run.run, &run.service, definition).into_iter().chain(counts).chain([bytes(run.bytes)]));
     }
     for run in unfinished {
         let answers = count_of(run.answers as u64, "answer", "answers");
-        let service = of_service(&run.service).map_or_else(String::new, |service| format!("{service}  "));
-        table.row([format!("{}  {service}{}  unfinished, {answers}", run.run, run.definition)]);
+        let names = named(&run.run, &run.service, run.definition.clone()).join("  ");
+        table.row([format!("{names}  unfinished, {answers}")]);
     }
     let mut text = table.to_string();
     for run in forgotten {
-        line(&mut text, format_args!("note: {}", run.in_words));
+        text += &format!("note: {}\n", escape(&run.in_words));
     }
-    match *packed_folders {
-        0 => {}
-        1 => line(&mut text, format_args!("1 folder is packed; `bellwether prune` removes it")),
-        count => {
-            let count = group_digits(count as u64);
-            line(&mut text, format_args!("{count} folders are packed; `bellwether prune` removes them"));
-        }
-    }
+    text += &match *packed_folders as u64 {
+        0 => String::new(),
+        1 => "1 folder is packed; `bellwether prune` removes it\n".to_owned(),
+        count => format!("{} folders are packed; `bellwether prune` removes them\n", group_digits(count)),
+    };
     for Past { service, sha256, .. } in past {
-        let of_service = if past.len() > 1 { format!(" of {service}") } else { String::new() };
-        line(&mut text, format_args!("past{of_service}: SHA-256 {sha256}"));
+        let of_service = if past.len() > 1 { format!(" of {}", escape(service)) } else { String::new() };
+        text += &format!("past{of_service}: SHA-256 {sha256}\n");
     }
     text
 }
 
-fn details(run: &SealedRun, rejected: u64, groups: &[RejectGroup]) -> String {
-    let seal = run.seal();
-    let mut rows = vec![
-        ("run", seal.run.clone()),
-        ("folder", run.path().display().to_string()),
-        ("service", seal.service.to_string()),
-    ];
-    let definition = seal.definition.as_ref();
-    rows.extend(definition.map(|own| ("definition", format!("{}, BLAKE3 {}", own.name, own.digest))));
-    rows.push(("started", to_record(seal.started_at)));
-    rows.push(("sealed", to_record(seal.sealed_at)));
+fn details(run: &SealedRun, details: &RunDetails) -> String {
+    let (seal, rejected) = (run.seal(), details.listed.rejected);
+    let mut text = String::new();
+    let mut tell = |name: &str, content: String| text += &format!("{name:12}{}\n", escape(&content));
+    tell("run", seal.run.clone());
+    tell("folder", run.path().display().to_string());
+    tell("service", seal.service.to_string());
+    if let Some(own) = &seal.definition {
+        tell("definition", format!("{}, BLAKE3 {}", own.name, own.digest));
+    }
+    tell("started", to_record(seal.started_at));
+    tell("sealed", to_record(seal.sealed_at));
     if let Some(claim) = &seal.claimed {
         let (at, files) = (to_record(claim.imported_at), count_of(claim.files.len() as u64, "file", "files"));
-        rows.push(("claimed", format!("imported at {at} from {files}, which nobody witnessed")));
+        tell("claimed", format!("imported at {at} from {files}, which nobody witnessed"));
     }
-    rows.extend(seal.in_part.iter().map(|why| ("in part", why.to_string())));
-    rows.push(("written by", format!("bellwether {}, layout {}", seal.bellwether, seal.layout)));
+    seal.in_part.iter().for_each(|why| tell("in part", why.to_string()));
+    tell("written by", format!("bellwether {}, layout {}", seal.bellwether, seal.layout));
     let changes = seal.changes;
     let [added, revised, withdrawn] = [changes.added, changes.revised, changes.withdrawn].map(group_digits);
-    rows.push(("cells", format!("{added} added, {revised} revised, {withdrawn} withdrawn")));
+    tell("cells", format!("{added} added, {revised} revised, {withdrawn} withdrawn"));
     let [listed, delisted] = [changes.listed, changes.delisted].map(group_digits);
-    rows.push(("series", format!("{listed} listed, {delisted} no longer listed")));
-    rows.extend((rejected > 0).then(|| ("rejected", count_of(rejected, "record", "records"))));
-    rows.extend(groups.iter().map(|group| ("", group.to_string())));
+    tell("series", format!("{listed} listed, {delisted} no longer listed"));
+    if rejected > 0 {
+        tell("rejected", count_of(rejected, "record", "records"));
+    }
+    details.reject_reasons.iter().for_each(|group| tell("", group.to_string()));
     for file in &seal.files {
         let (count, size) = (count_of(file.rows, "row", "rows"), bytes(file.bytes));
-        rows.push(("file", format!("{:26} {count:>18} {size:>10}", file.name)));
+        tell("file", format!("{:26} {count:>18} {size:>10}", file.name));
     }
     for Drift { field, endpoint, count, example } in &seal.drift {
         let count = group_digits(*count);
-        rows.push(("unknown", format!("{field} of {endpoint}, {count} times, such as {example}")));
+        tell("unknown", format!("{field} of {endpoint}, {count} times, such as {example}"));
     }
-    rows.iter().map(|(name, text)| format!("{name:12}{}\n", escape(text))).collect()
-}
-
-fn line(text: &mut String, content: std::fmt::Arguments<'_>) {
-    writeln!(text, "{}", escape(&content.to_string())).expect("a string takes any text");
+    text
 }

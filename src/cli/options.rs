@@ -13,26 +13,23 @@ use bellwether::disk::names::{is_dataset, is_unique};
 use bellwether::error::{self, Error, ErrorKind};
 use bellwether::export::{Coding, Destination, RowEncoding, RowFormat, RowOutput};
 use bellwether::interface::{Period, Regime, Sector, Ticker, Unknown};
-use bellwether::load::Selection;
 use bellwether::plan::{Claims, Format, Plan, StoreUrl};
 use bellwether::project::Project;
 use bellwether::run::{AsOf, FetchItem, Past, PastQuery, RemoteStore, StoreAccess, store_of, store_of_environment};
 use bellwether::text::escape::escape;
+pub(super) use bellwether::time::day;
 use bellwether::time::{self, Clock};
 use chrono::{DateTime, NaiveDate, Utc};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-pub(super) use bellwether::time::day;
-
-use super::interruptible;
-use super::progress::{self, Form};
-use super::talk::{Failure, Result, columns_of_stderr, data, note, padding, wrap};
-pub(super) use crate::schedule::Folders;
+use super::process::interruptible;
+use super::progress::{Form, observer};
+use super::talk::{Result, columns_of_stderr, note, padding, stdout, wrap};
+use crate::schedule::Folders;
 
 /// The headings of options, in the order in which they appear.
 pub(super) const SELECTION: &str = "Selection";
 pub(super) const OUTPUT: &str = "Output";
-pub(super) const PROGRESS: &str = "Progress and logs";
 pub(super) const COMMON: &str = "Common options";
 
 /// The folder of the datasets.
@@ -77,11 +74,8 @@ impl FolderOptions {
     }
 
     /// The folder that a definition publishes in.
-    pub(super) fn data_of(&self, definition: &Path, project: &Project) -> Result<PathBuf> {
-        match &self.folder.data {
-            Some(data) => Ok(data.clone()),
-            None => Ok(project.data_of(definition)?),
-        }
+    pub(super) fn data_of(&self, definition: &Path, project: &Project) -> error::Result<PathBuf> {
+        self.folder.data.clone().map_or_else(|| project.data_of(definition), Ok)
     }
 }
 
@@ -97,22 +91,22 @@ pub(super) struct StoreOption {
 
 impl StoreOption {
     /// The address from the command line or the environment, or else that of a definition.
-    pub(super) fn url(&self, plan: Option<&Plan>) -> Result<Option<StoreUrl>> {
-        Ok(store_of(self.store.as_ref(), plan)?)
+    pub(super) fn url(&self, plan: Option<&Plan>) -> error::Result<Option<StoreUrl>> {
+        store_of(self.store.as_ref(), plan)
     }
 
     /// Fetches what this machine does not have of what a command reads, if there is a store.
-    pub(super) fn fetch(&self, plan: Option<&Plan>, folders: &Folders, items: &[FetchItem<'_>]) -> Result<()> {
+    pub(super) fn fetch(&self, plan: Option<&Plan>, folders: &Folders, items: &[FetchItem<'_>]) -> error::Result<()> {
         let Some(url) = self.url(plan)?.filter(|_| !items.is_empty()) else { return Ok(()) };
-        Ok(interruptible(progress::observer(Form::Text), async |control| {
+        interruptible(observer(Form::Text), async |control| {
             let store = RemoteStore::open(&url, StoreAccess::Read, &folders.archive, &folders.data, &control)?;
             store.pull_items(items).await
-        })?)
+        })
     }
 
     /// Fetches a version of a dataset, `NAME/VERSION` or `NAME` for the latest, if there is a store: the one of its
     /// definition, unless another is given.
-    pub(super) fn fetch_version(&self, given: &str, folders: &Folders, project: &Project) -> Result<()> {
+    pub(super) fn fetch_version(&self, given: &str, folders: &Folders, project: &Project) -> error::Result<()> {
         let (dataset, item) = match given.split_once('/') {
             Some((dataset, version)) if is_unique(version) => (dataset, FetchItem::NamedVersion(dataset, version)),
             Some(_) => return Ok(()),
@@ -132,7 +126,7 @@ impl StoreOption {
         claims: Claims,
         folders: &Folders,
         project: &Project,
-    ) -> Result<Past> {
+    ) -> error::Result<Past> {
         let plan = plan_of(name, project)?;
         self.fetch(Some(&plan), folders, &FetchItem::of_name(&plan.name, as_of))?;
         let past = PastQuery { data: &folders.data, archive: &folders.archive, claims }.find(plan, as_of)?;
@@ -153,10 +147,14 @@ pub(super) struct StoreSide {
 
 impl StoreSide {
     /// The address of the store; `None` if this machine is meant.
-    pub(super) fn url(&self, project: &Project) -> Result<Option<StoreUrl>> {
-        match &self.store {
-            None => Ok(None),
-            Some(None) => match &stores_of(project)?[..] {
+    pub(super) fn url(&self, project: &Project) -> error::Result<Option<StoreUrl>> {
+        let Some(named) = &self.store else { return Ok(None) };
+        match named {
+            Some(named) if named.contains("://") => named.parse().map(Some).map_err(|refusal: String| {
+                usage(&format!("invalid value `{named}` for `--store`"), &refusal.replace('\n', "; "))
+            }),
+            Some(named) => Ok(Some(store_of(None, Some(&plan_of(Some(named), project)?))?.ok_or_else(no_store)?)),
+            None => match &stores_of(project)?[..] {
                 [] => Err(no_store()),
                 [store] => Ok(Some(store.clone())),
                 stores => {
@@ -164,19 +162,12 @@ impl StoreSide {
                     Err(usage(&what, "name one: `--store DEFINITION`, or its address"))
                 }
             },
-            Some(Some(named)) if named.contains("://") => named.parse().map(Some).map_err(|refusal: String| {
-                usage(&format!("invalid value `{named}` for `--store`"), &refusal.replace('\n', "; "))
-            }),
-            Some(Some(named)) => {
-                let plan = plan_of(Some(named), project)?;
-                Ok(Some(store_of(None, Some(&plan))?.ok_or_else(no_store)?))
-            }
         }
     }
 }
 
 /// The store that `BELLWETHER_STORE` names, or else those of the valid definitions of a project, each once.
-pub(super) fn stores_of(project: &Project) -> Result<Vec<StoreUrl>> {
+pub(super) fn stores_of(project: &Project) -> error::Result<Vec<StoreUrl>> {
     if let Some(store) = store_of_environment()? {
         return Ok(vec![store]);
     }
@@ -190,7 +181,7 @@ pub(super) fn stores_of(project: &Project) -> Result<Vec<StoreUrl>> {
     Ok(stores)
 }
 
-pub(super) fn no_store() -> Failure {
+pub(super) fn no_store() -> Error {
     usage("no store", "name one with `--store`, `BELLWETHER_STORE`, or a definition that has a `[store]`")
 }
 
@@ -240,21 +231,6 @@ pub(super) struct WantedRows {
     /// Only dates before this day.
     #[arg(long, value_name = "DAY", value_parser = day, help_heading = SELECTION)]
     pub(super) to: Option<NaiveDate>,
-}
-
-impl WantedRows {
-    /// The rows, with all columns.
-    pub(super) fn selection(&self) -> Selection {
-        Selection {
-            columns: None,
-            tickers: set(&self.tickers),
-            sectors: set(&self.sectors),
-            periods: set(&self.periods),
-            regimes: set(&self.regimes),
-            from: self.from,
-            to: self.to,
-        }
-    }
 }
 
 /// The values of an option; none if it was not given.
@@ -346,43 +322,40 @@ impl RowsTo {
         schema: SchemaRef,
         ask: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> error::Result<()>) -> error::Result<T>,
     ) -> error::Result<T> {
-        let mut rows_out = self.begin(schema)?;
-        let found = ask(&mut |rows| rows_out.as_mut().map_or(Ok(()), |rows_out| rows_out.write(rows)))?;
-        rows_out.map_or(Ok(()), RowOutput::finish)?;
-        Ok(found)
-    }
-
-    /// Opens the output, if rows are wanted.
-    fn begin(&self, schema: SchemaRef) -> error::Result<Option<RowOutput<'_>>> {
         let Some(output) = &self.output else {
             return match self.format {
                 Some(_) => Err(usage("`--format` needs `--output`", "add `--output FILE`, or `--output -`")),
-                None => Ok(None),
+                None => ask(&mut |_| Ok(())),
             };
         };
+        let mut rows_out = self.begin(output, schema)?;
+        let found = ask(&mut |rows| rows_out.write(rows))?;
+        rows_out.finish()?;
+        Ok(found)
+    }
+
+    fn begin(&self, output: &Path, schema: SchemaRef) -> error::Result<RowOutput<'static>> {
         // A difference has columns beside those of the dataset, whose names a definition chooses.
-        let names: Vec<&String> = schema.fields().iter().map(|field| field.name()).collect();
-        if let Some(name) = names.iter().enumerate().find_map(|(at, name)| names[..at].contains(name).then_some(name)) {
-            let what = format!("two columns of `{}` would have the name `{name}`", output.display());
+        let mut names = BTreeSet::new();
+        if let Some(twice) = schema.fields().iter().find(|field| !names.insert(field.name())) {
+            let what = format!("two columns of `{}` would have the name `{}`", output.display(), twice.name());
             return Err(usage(&what, "change `rename` in the definition, build it again, and compare that"));
         }
         let named = row_format(output);
         let chosen = self.format.as_ref().and_then(|name| FORMATS.into_iter().find(|(known, _)| known == name));
-        let (name, format) = chosen
-            .or(named)
-            .ok_or_else(|| unknown_format(output, "add `--format parquet`, `--format csv` or `--format json`"))?;
+        let hint = "add `--format parquet`, `--format csv` or `--format json`";
+        let (name, format) = chosen.or(named).ok_or_else(|| unknown_format(output, hint))?;
         if named.is_some_and(|(_, named)| named != format) {
             return Err(name_mismatch(output, name));
         }
-        if self.is_stdout() && format == RowFormat::Parquet && data().is_terminal() {
+        if self.is_stdout() && format == RowFormat::Parquet && stdout().is_terminal() {
             return Err(usage("a terminal cannot show Parquet", "use a file or a pipe, or `--format csv`"));
         }
-        let destination = if self.is_stdout() {
-            Destination::Stream(Box::new(data()))
-        } else {
-            Destination::File(self.force.file(output.clone()))
+        let destination = match self.is_stdout() {
+            true => Destination::Stream(Box::new(stdout())),
+            false => Destination::File(self.force.file(output.to_owned())),
         };
-        RowOutput::begin(format, destination, schema, &RowEncoding::default()).map(Some)
+        RowOutput::begin(format, destination, schema, &RowEncoding::default())
     }
 }
 
@@ -411,13 +384,13 @@ where
 
 /// The plan of a definition: by name in the project, or by path. A name that is missing or unknown fails with a list of
 /// those that there are.
-pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
+pub(super) fn plan_of(name: Option<&str>, project: &Project) -> error::Result<Plan> {
     let (what, mut hint) = match name.map(|name| Plan::find(name, project)) {
         Some(Ok(plan)) => return Ok(plan),
         Some(Err(error)) if error.kind() == ErrorKind::NoDefinition => {
             (error.to_string(), error.hint().unwrap_or_default().to_owned())
         }
-        Some(Err(error)) => return Err(error.into()),
+        Some(Err(error)) => return Err(error),
         None => ("no definition given".to_owned(), "give the name of a definition".to_owned()),
     };
     let folder = project.definitions();
@@ -426,7 +399,7 @@ pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
         let what = if name.is_none() { format!("no definitions in `{}`", folder.display()) } else { what };
         let hint =
             "write one with `bellwether init`, try the built-in `demo`, or name another project with `--directory`";
-        return Err(Error::new(ErrorKind::NoDefinition, what).with_hint(hint).into());
+        return Err(Error::new(ErrorKind::NoDefinition, what).with_hint(hint));
     }
     if name.is_some() && !hint.starts_with("did you mean") {
         hint = "use one of these names".to_owned();
@@ -437,11 +410,11 @@ pub(super) fn plan_of(name: Option<&str>, project: &Project) -> Result<Plan> {
         let line = format!("  {name}{}  {}", padding(&name, width), escape(&description.unwrap_or_default()));
         hint = hint + "\n" + wrap(&line, width + 4, columns_of_stderr()).trim_end();
     }
-    Err(Error::new(ErrorKind::NoDefinition, what).with_hint(hint).into())
+    Err(Error::new(ErrorKind::NoDefinition, what).with_hint(hint))
 }
 
 /// The plan of a definition, if one is named.
-pub(super) fn named_plan(name: Option<&str>, project: &Project) -> Result<Option<Plan>> {
+pub(super) fn named_plan(name: Option<&str>, project: &Project) -> error::Result<Option<Plan>> {
     name.map(|name| plan_of(Some(name), project)).transpose()
 }
 

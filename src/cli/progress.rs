@@ -9,11 +9,8 @@ use bellwether::text::escape::escape;
 use bellwether::text::human::{bytes, count_of, duration, took};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::log::{LogForm, LogLine};
+use super::log::{LogForm, LogLine, warn};
 use super::talk::{is_terminal, is_utf8, note};
-
-/// How often a line is written where none can be changed.
-const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// The observer for a command.
 pub(super) fn observer(form: Form) -> Option<Arc<dyn Observer>> {
@@ -52,11 +49,13 @@ struct State {
 impl Observer for Shown {
     fn observe(&self, event: &Event<'_>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = state.last.elapsed() >= LINE_EVERY;
+        // Where no line can be changed, one is written every few seconds.
+        let is_over = state.last.elapsed() >= Duration::from_secs(5);
         if matches!(event, Event::Started(_)) || (matches!(event, Event::Advanced(_)) && is_over) {
             state.last = Instant::now();
         }
         match (&self.form, event) {
+            (Form::Text, _) => state.show(event, is_over),
             (Form::Quiet(form), Event::Warning { message }) => warn(*form, message),
             (Form::Json(_), Event::Named { run }) => state.run = Some((*run).to_owned()),
             (Form::Json(_), Event::Started(_)) | (Form::Quiet(_), _) => {}
@@ -66,36 +65,6 @@ impl Observer for Shown {
                 (line.definition, line.run) = (definition.as_deref(), state.run.as_deref());
                 line.print();
             }
-            (Form::Text, Event::Resumed { answers }) => state.resumed = *answers as u64,
-            (Form::Text, Event::Started(progress)) => {
-                state.clear();
-                state.received = progress.received;
-                state.bar = is_terminal().then(|| bar(progress));
-            }
-            (Form::Text, Event::Advanced(progress)) => match &state.bar {
-                Some(bar) => {
-                    progress.total.iter().for_each(|total| bar.set_length(*total));
-                    bar.set_position(progress.done);
-                    bar.set_message(state.now(progress));
-                }
-                None if is_over => note(&format!("{}: {}", progress.stage, state.now(progress))),
-                None => {}
-            },
-            (Form::Text, Event::Finished(progress)) => {
-                let stage =
-                    if state.bar.is_some() { format!("{:9}", progress.stage) } else { format!("{}:", progress.stage) };
-                state.clear();
-                state.resumed = 0;
-                let size = if progress.bytes > 0 { bytes(progress.bytes) } else { String::new() };
-                let total = progress.total.map_or_else(String::new, |total| steps(progress, total));
-                note(&format!("{stage} {}", join([total, rows(progress), size, duration(progress.elapsed)])));
-            }
-            (Form::Text, Event::Held { message }) => note(message),
-            (Form::Text, Event::Warning { message }) => match &state.bar {
-                Some(bar) => bar.suspend(|| warn(LogForm::Text, message)),
-                None => warn(LogForm::Text, message),
-            },
-            (Form::Text, _) => {}
         }
     }
 }
@@ -112,27 +81,56 @@ impl State {
         self.bar.take().iter().for_each(ProgressBar::finish_and_clear);
     }
 
+    /// Shows an event as text.
+    fn show(&mut self, event: &Event<'_>, is_over: bool) {
+        match event {
+            Event::Resumed { answers } => self.resumed = *answers as u64,
+            Event::Started(progress) => {
+                self.clear();
+                self.received = progress.received;
+                self.bar = is_terminal().then(|| bar(progress));
+            }
+            Event::Advanced(progress) => match &self.bar {
+                Some(bar) => {
+                    progress.total.iter().for_each(|total| bar.set_length(*total));
+                    bar.set_position(progress.done);
+                    bar.set_message(self.now(progress));
+                }
+                None if is_over => note(&format!("{}: {}", progress.stage, self.now(progress))),
+                None => {}
+            },
+            Event::Finished(progress) => {
+                let stage = progress.stage;
+                let stage = if self.bar.is_some() { format!("{stage:9}") } else { format!("{stage}:") };
+                self.clear();
+                self.resumed = 0;
+                let total = progress.total.map(|total| steps(progress, total));
+                let size = (progress.bytes > 0).then(|| bytes(progress.bytes));
+                note(&format!("{stage} {}", join([total, rows(progress), size, Some(duration(progress.elapsed))])));
+            }
+            Event::Held { message } => note(message),
+            Event::Warning { message } => match &self.bar {
+                Some(bar) => bar.suspend(|| warn(LogForm::Text, message)),
+                None => warn(LogForm::Text, message),
+            },
+            _ => {}
+        }
+    }
+
     /// What a stage in progress is at.
     fn now(&self, progress: &Progress<'_>) -> String {
         let seconds = progress.elapsed.as_secs_f64();
-        let done =
-            progress.total.map_or_else(String::new, |total| format!("{} of {}", progress.done, steps(progress, total)));
-        let received = match progress.received.saturating_sub(self.received) {
-            0 => String::new(),
-            count => format!("{} at {}/s", bytes(count), bytes((count as f64 / seconds.max(0.1)) as u64)),
-        };
-        let waiting = progress.waiting.map_or_else(String::new, |waiting| {
-            format!("{} waiting to retry: {}", waiting.requests, escape(waiting.reason))
-        });
+        let done = progress.total.map(|total| format!("{} of {}", progress.done, steps(progress, total)));
+        let waiting = progress.waiting.map(|it| format!("{} waiting to retry: {}", it.requests, escape(it.reason)));
+        let received = progress.received.saturating_sub(self.received);
+        let rate = (received as f64 / seconds.max(0.1)) as u64;
+        let received = (received > 0).then(|| format!("{} at {}/s", bytes(received), bytes(rate)));
         let rest = progress.total.unwrap_or_default().saturating_sub(progress.done);
-        let left = match progress.done.saturating_sub(self.resumed) {
-            0 => String::new(),
-            _ if rest == 0 => String::new(),
-            answered => {
-                let left = (seconds / answered as f64 * rest as f64).ceil().min(86_400.0);
-                format!("{} left", took(Duration::from_secs_f64(left)).replace(".0 s", " s"))
-            }
-        };
+        let answered = progress.done.saturating_sub(self.resumed);
+        let left = (answered > 0 && rest > 0).then(|| {
+            let left = (seconds / answered as f64 * rest as f64).ceil().min(86_400.0);
+            format!("{} left", took(Duration::from_secs_f64(left)).replace(".0 s", " s"))
+        });
         join([done, waiting, rows(progress), received, left])
     }
 }
@@ -140,26 +138,18 @@ impl State {
 /// One line, whatever the width of the terminal.
 fn bar(progress: &Progress<'_>) -> ProgressBar {
     let bar = progress.total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
-    let template =
-        if progress.total.is_some() { "{prefix:9} [{bar:20}] {wide_msg}" } else { "{prefix:9} {spinner} {wide_msg}" };
-    let style = ProgressStyle::with_template(template).expect("the template is right").progress_chars("=> ");
+    let middle = if progress.total.is_some() { "[{bar:20}]" } else { "{spinner}" };
+    let style = ProgressStyle::with_template(&format!("{{prefix:9}} {middle} {{wide_msg}}"));
+    let style = style.expect("the template is right").progress_chars("=> ");
     bar.set_style(if is_utf8() { style } else { style.tick_chars("|/-\\ ") });
     bar.set_prefix(progress.stage);
     bar.enable_steady_tick(Duration::from_millis(120));
     bar
 }
 
-/// Prints a warning.
-pub(super) fn warn(form: LogForm, warning: &str) {
-    match form {
-        LogForm::Text => note(&format!("warning: {}", escape(warning))),
-        LogForm::Json => LogLine::of_run(&Event::Warning { message: warning }).print(),
-    }
-}
-
-/// The parts that say something, joined.
-fn join<const N: usize>(parts: [String; N]) -> String {
-    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
+/// The parts that there are, joined.
+fn join<const N: usize>(parts: [Option<String>; N]) -> String {
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// How many of what a stage counts.
@@ -172,6 +162,6 @@ fn steps(progress: &Progress<'_>, count: u64) -> String {
     count_of(count, one, many)
 }
 
-fn rows(progress: &Progress<'_>) -> String {
-    if progress.rows > 0 { count_of(progress.rows, "row", "rows") } else { String::new() }
+fn rows(progress: &Progress<'_>) -> Option<String> {
+    (progress.rows > 0).then(|| count_of(progress.rows, "row", "rows"))
 }

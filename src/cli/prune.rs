@@ -1,26 +1,18 @@
 //! `bellwether prune`: removes old versions, packed runs and other leftovers, here or in a store, or the versions that are
 //! named.
 
-use std::path::Path;
 use std::time::Duration;
 
 use bellwether::disk::footprint::Footprint;
 use bellwether::disk::links;
-use bellwether::error::{Error, ErrorKind};
 use bellwether::export::{self, ListedVersion, VersionKind};
 use bellwether::plan::Days;
-use bellwether::project::Project;
 use bellwether::run::{
-    Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, RemoteStore, StoreAccess, StorePruned, StorePrunedFolder,
-    StorePrunedKind, kept_versions,
+    Prunable, PruneMode, PruneOptions, Pruned, PrunedKind, RemoteStore, StoreAccess, StorePruned, StorePrunedKind,
+    kept_versions,
 };
-use bellwether::text::human::{bytes, count_of};
-use bellwether::time::Clock;
 
-use super::options::{FolderOptions, Folders, StoreSide, definition_value};
-use super::progress::{self, Form};
-use super::talk::{Aligned, AsJson, Result};
-use super::{cancellable, interruptible};
+use super::prelude::*;
 
 /// Remove old versions, packed runs, evidence and reports.
 ///
@@ -69,75 +61,66 @@ impl Prune {
         let Folders { definitions, data, archive } = self.folders.of_project(project);
         if let Some(url) = self.side.url(project)? {
             let access = if self.dry_run { StoreAccess::Read } else { StoreAccess::Write };
-            return interruptible(progress::observer(Form::Text), async |control| {
+            return interruptible(observer(Form::Text), async |control| {
                 let store = RemoteStore::open(&url, access, &archive, &data, &control)?;
                 let pruned = store.prune(&kept_versions(&definitions)?, mode).await?;
-                self.json.say(|| &pruned, || store_lines(&pruned))
+                self.json.say(|| &pruned, || describe_store(&pruned))
             });
         }
-        if !self.versions.is_empty() {
-            return self.remove_versions(&data, mode);
-        }
-        links::refuse_below(&data, &archive)?;
-        let options = PruneOptions {
-            data,
-            archive,
-            keep: kept_versions(&definitions)?,
-            older_than: Duration::from_secs(u64::from(self.older_than.count().unsigned_abs()) * 24 * 60 * 60),
-            clock: Clock::System,
+        let (prunable, result) = if self.versions.is_empty() {
+            links::refuse_below(&data, &archive)?;
+            let older_than = Duration::from_secs(u64::from(self.older_than.count().unsigned_abs()) * 24 * 60 * 60);
+            let keep = kept_versions(&definitions)?;
+            let options = PruneOptions { data, archive, keep, older_than, clock: Clock::System };
+            cancellable(move |control| {
+                let mut prunable = Prunable::of(&options)?;
+                let result = if mode == PruneMode::List { Ok(()) } else { prunable.remove(&options, control) };
+                Ok((prunable, result))
+            })?
+        } else {
+            self.remove_versions(&data)?
         };
-        let (prunable, result) = cancellable(move |control| {
-            let mut prunable = Prunable::of(&options)?;
-            let result = if mode == PruneMode::List { Ok(()) } else { prunable.remove(&options, control) };
-            Ok((prunable, result))
-        })?;
-        self.say(&prunable, result)
-    }
-
-    fn say(&self, prunable: &Prunable, result: Result<(), Error>) -> Result<()> {
         let was_nothing_removed = result.is_err() && prunable.all.is_empty();
-        let text = || if was_nothing_removed { "nothing was removed\n".to_owned() } else { lines(prunable) };
-        self.json.say(|| prunable, text)?;
+        let text = || if was_nothing_removed { "nothing was removed\n".to_owned() } else { describe(&prunable) };
+        self.json.say(|| &prunable, text)?;
         Ok(result?)
     }
 
     /// Removes the versions that were named: all are checked before the first is removed.
-    fn remove_versions(&self, data: &Path, mode: PruneMode) -> Result<()> {
+    fn remove_versions(&self, data: &Path) -> error::Result<(Prunable, error::Result<()>)> {
         let published = export::published_versions(&data.join("datasets"))?;
         let mut found: Vec<&ListedVersion> = Vec::new();
         for name in &self.versions {
-            let version = published.iter().find(|version| version.name == *name);
-            let version = version.ok_or_else(|| {
+            let version = published.iter().find(|version| version.name == *name).ok_or_else(|| {
                 Error::new(ErrorKind::NotFound, format!("no version `{name}`"))
                     .with_hint("`bellwether list datasets` lists the versions")
             })?;
-            let pin = version.pins.first().map(String::as_str);
-            let kept_by = if version.kind == VersionKind::Latest { Some("latest") } else { pin };
-            if let Some(link) = kept_by {
+            let latest = (version.kind == VersionKind::Latest).then_some("latest");
+            if let Some(link) = latest.or(version.pins.first().map(String::as_str)) {
                 let hint = match link {
                     "latest" => "publish another version first, or remove the folder of the dataset yourself",
                     _ => "remove the link first",
                 };
                 let what = format!("`{name}` is in use: the link `{link}` points to it");
-                return Err(Error::new(ErrorKind::Storage, what).with_hint(hint).into());
+                return Err(Error::new(ErrorKind::Storage, what).with_hint(hint));
             }
             if !found.iter().any(|other| other.name == *name) {
                 found.push(version);
             }
         }
-        let mut pruned = Prunable { dry_run: mode == PruneMode::List, all: Vec::new(), kept: Vec::new(), freed: 0 };
-        for version in found {
+        let mut pruned = Prunable { dry_run: self.dry_run, all: Vec::new(), kept: Vec::new(), freed: 0 };
+        for ListedVersion { path, bytes, .. } in found {
             // Versions may share files with others.
-            let footprint = Footprint::of(&version.path);
-            if mode == PruneMode::Remove
-                && let Err(error) = export::remove(&version.path)
+            let footprint = Footprint::of(path);
+            if !self.dry_run
+                && let Err(error) = export::remove(path)
             {
-                return self.say(&pruned, Err(error));
+                return Ok((pruned, Err(error)));
             }
             pruned.freed += footprint.freed_bytes();
-            pruned.all.push(Pruned { kind: PrunedKind::Version, path: version.path.clone(), bytes: version.bytes });
+            pruned.all.push(Pruned { kind: PrunedKind::Version, path: path.clone(), bytes: *bytes });
         }
-        self.say(&pruned, Ok(()))
+        Ok((pruned, Ok(())))
     }
 }
 
@@ -149,35 +132,36 @@ fn age(text: &str) -> Result<Days, String> {
     }
 }
 
-fn lines(Prunable { dry_run, all, kept, freed }: &Prunable) -> String {
+fn describe(Prunable { dry_run, all, kept, freed }: &Prunable) -> String {
     let rows = all.iter().map(|one| [one.kind.in_words().to_owned(), one.path.display().to_string(), bytes(one.bytes)]);
-    describe(*dry_run, rows.collect(), kept, *freed, &count_of(all.len() as u64, "place", "places"))
+    lines(*dry_run, rows.collect(), kept, *freed, &count_of(all.len() as u64, "place", "places"))
 }
 
-fn store_lines(StorePruned { dry_run, removed, kept, freed }: &StorePruned) -> String {
-    let row = |StorePrunedFolder { kind, place, bytes: size, .. }: &StorePrunedFolder| {
-        let kind = match kind {
+fn describe_store(StorePruned { dry_run, removed, kept, freed }: &StorePruned) -> String {
+    let (mut rows, mut objects) = (Vec::new(), 0);
+    for folder in removed {
+        let kind = match folder.kind {
             StorePrunedKind::Version => "version",
             StorePrunedKind::PackedRun => "packed run",
             StorePrunedKind::Upload => "interrupted upload",
         };
-        [kind.to_owned(), place.clone(), bytes(*size)]
-    };
-    let objects: usize = removed.iter().map(|folder| folder.objects).sum();
-    let objects = count_of(objects as u64, "object", "objects");
-    describe(*dry_run, removed.iter().map(row).collect(), kept, *freed, &objects)
+        rows.push([kind.to_owned(), folder.place.clone(), bytes(folder.bytes)]);
+        objects += folder.objects as u64;
+    }
+    lines(*dry_run, rows, kept, *freed, &count_of(objects, "object", "objects"))
 }
 
 /// What was removed, what stays although rules match it, and the sum.
-fn describe(is_dry_run: bool, rows: Vec<[String; 3]>, kept: &[String], freed: u64, count: &str) -> String {
+fn lines(is_dry_run: bool, rows: Vec<[String; 3]>, kept: &[String], freed: u64, count: &str) -> String {
     let (removed, frees) = if is_dry_run { ("would remove", "would free") } else { ("removed", "freed") };
     let mut text = String::new();
-    let is_empty = rows.is_empty();
-    if !is_empty {
+    let mut sum = "nothing to prune\n".to_owned();
+    if !rows.is_empty() {
         let mut table = Aligned::new(2, [removed, "", "size"]);
         rows.into_iter().for_each(|row| table.row(row));
-        text.push_str(&format!("{table}\n"));
+        text = format!("{table}\n");
+        sum = format!("{frees} {} in {count}\n", bytes(freed));
     }
-    kept.iter().for_each(|kept| text.push_str(&format!("{kept}\n")));
-    text + &if is_empty { "nothing to prune\n".to_owned() } else { format!("{frees} {} in {count}\n", bytes(freed)) }
+    kept.iter().for_each(|kept| text += &format!("{kept}\n"));
+    text + &sum
 }

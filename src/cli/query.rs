@@ -1,10 +1,8 @@
 //! `bellwether query`: a question in SQL, which Polars answers.
 
-use bellwether::project::Project;
 use bellwether::run::AsOf;
 
-use super::options::{FolderOptions, Include, RowsTo, StoreOption, as_of};
-use super::talk::Result;
+use super::prelude::*;
 
 /// Ask a question in SQL about a dataset and the archive behind it.
 ///
@@ -49,17 +47,15 @@ impl Query {
     pub(super) fn execute(self, _: &Project) -> Result<()> {
         let hint = "take one that is released, or build it with `cargo build --release --features query`; `bellwether sql` \
                     prints a dataset as SQL for DuckDB";
-        Err(super::options::usage("this build has no SQL engine", hint))
+        Err(usage("this build has no SQL engine", hint))
     }
 
     #[cfg(feature = "query")]
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        use super::cancellable;
         use super::show::{ColumnOption, MAX_ROWS, first_rows_of};
-        use super::talk::say;
         use bellwether::load::AdHoc;
         use bellwether::load::query::Question;
-        use bellwether::run::{FetchItem, Past};
+        use bellwether::run::Past;
 
         let (folders, claims) = (self.folders.of_project(project), self.include.claims());
         let past = self.store.past(Some(&self.definition), self.as_of.as_ref(), claims, &folders, project)?;
@@ -68,16 +64,13 @@ impl Query {
         let ad_hoc = AdHoc { as_of, version, claims, ..AdHoc::default() };
         let (datasets, archive, sql) = (folders.data.join("datasets"), folders.archive, self.sql);
         let rows = cancellable(move |control| {
-            let question = Question { plan, datasets, archive, ad_hoc, stop: control.stop.clone() };
-            question.rows(&sql)
+            Question { plan, datasets, archive, ad_hoc, stop: control.stop.clone() }.rows(&sql)
         })?;
         self.rows.fill(rows.schema(), |deliver| deliver(&rows))?;
-        match self.rows.output {
-            Some(_) => Ok(()),
-            None => {
-                let first = rows.slice(0, rows.num_rows().min(MAX_ROWS));
-                say(&first_rows_of(&rows.schema(), &[first], rows.num_rows(), ColumnOption::Given)?)
-            }
+        if self.rows.output.is_some() {
+            return Ok(());
         }
+        let first = rows.slice(0, rows.num_rows().min(MAX_ROWS));
+        say(&first_rows_of(&rows.schema(), &[first], rows.num_rows(), ColumnOption::Given)?)
     }
 }

@@ -4,28 +4,16 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bellwether::disk::file::{self, TargetFile};
-use bellwether::error::{Context as _, Error, ErrorKind};
+use bellwether::error::Context as _;
 use bellwether::plan::Plan;
-use bellwether::project::Project;
-use bellwether::run::{self, FetchItem, ReportOptions};
-use bellwether::time::Clock;
-use chrono::{DateTime, Utc};
+use bellwether::run::ReportOptions;
 
-use super::interruptible;
-use super::options::{FolderOptions, Folders, Force, OUTPUT, StoreOption, instant, usage};
-use super::talk::{AsJson, Result, columns, say};
-
-/// The width of lines outside a terminal.
-const WIDTH: usize = 80;
-
-/// How long a browser may take to fail. One that still runs has opened the page, or soon will.
-const PATIENCE: Duration = Duration::from_secs(2);
+use super::prelude::*;
 
 /// Report on a published dataset, as a page or as text.
 ///
@@ -83,10 +71,8 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         if self.json.is_wanted() && !self.text {
-            return Err(usage(
-                "no room for `--json` beside the path of a page",
-                "add `--text`: `--text --json` prints the numbers",
-            ));
+            let hint = "add `--text`: `--text --json` prints the numbers";
+            return Err(usage("no room for `--json` beside the path of a page", hint));
         }
         let is_stdout = self.output.as_deref() == Some(Path::new("-"));
         if is_stdout && self.open {
@@ -97,7 +83,8 @@ impl Report {
         let folders = self.folders.of_project(project);
         let report = self.build(&folders, project)?;
         if self.text {
-            let width = self.width.or_else(columns).unwrap_or(WIDTH);
+            // Outside a terminal, lines are 80 wide.
+            let width = self.width.or_else(columns).unwrap_or(80);
             return self.json.say(|| report.summary(), || report.text(width));
         }
         if is_stdout {
@@ -113,50 +100,48 @@ impl Report {
             None => run::draw(&report, &folders.data)?,
         };
         say(&format!("report    {}\n", file.display()))?;
-        if !self.open {
-            return Ok(());
+        if self.open {
+            // The browser may be in another folder.
+            browse(&file.canonicalize().context(ErrorKind::Read, || format!("cannot read `{}`", file.display()))?)?;
         }
-        // The browser may be in another folder.
-        browse(&file.canonicalize().context(ErrorKind::Read, || format!("cannot read `{}`", file.display()))?)
+        Ok(())
     }
 
     /// Builds the report, from the store if there is one.
     fn build(&self, folders: &Folders, project: &Project) -> Result<bellwether::report::Report> {
         let (name, as_of, root) = (self.name.clone(), self.as_of, project.root().to_owned());
-        if let Some(name) = &self.name {
+        if let Some(name) = &name {
             self.store.fetch_version(name, folders, project)?;
             let plan = Plan::find(name.split('/').next().unwrap_or(name), project).ok();
             self.store.fetch(plan.as_ref(), folders, &[FetchItem::Runs(as_of)])?;
         }
         let Folders { data, archive, .. } = folders.clone();
-        Ok(interruptible(None, async |control| {
-            run::report(ReportOptions { name, data, archive, root, as_of, clock: Clock::System, control }).await
-        })?)
+        interruptible(None, async |control| {
+            Ok(run::report(ReportOptions { name, data, archive, root, as_of, clock: Clock::System, control }).await?)
+        })
     }
 }
 
 /// Opens a page with the first of the user's browsers that does.
-fn browse(page: &Path) -> Result<()> {
-    let usual = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let named = env::var_os("BROWSER").filter(|named| !named.is_empty());
-    let browsers = match named {
+fn browse(page: &Path) -> error::Result<()> {
+    let usual = OsString::from(if cfg!(target_os = "macos") { "open" } else { "xdg-open" });
+    let browsers = match env::var_os("BROWSER").filter(|named| !named.is_empty()) {
         Some(named) if Path::new(&named).is_file() => vec![vec![named]],
         Some(named) => named.as_bytes().split(|byte| *byte == b':').map(words).collect(),
-        None => vec![vec![usual.into()]],
+        None => vec![vec![usual.clone()]],
     };
-    let mut failure = None;
-    for browser in browsers.iter().filter_map(|words| words.split_first()) {
-        match open_with(browser, page) {
+    let mut failure = (usual, io::Error::from(io::ErrorKind::NotFound));
+    for words in browsers {
+        let [program, arguments @ ..] = &words[..] else { continue };
+        match open_with(program, arguments, page) {
             Ok(()) => return Ok(()),
-            Err(source) => failure = Some((PathBuf::from(browser.0), source)),
+            Err(source) => failure = (program.clone(), source),
         }
     }
-    let (browser, source) = failure.unwrap_or_else(|| (usual.into(), io::ErrorKind::NotFound.into()));
-    let what = format!("cannot open the report with `{}`", browser.display());
+    let what = format!("cannot open the report with `{}`", failure.0.display());
     Err(Error::new(ErrorKind::Storage, what)
         .with_hint(format!("name a browser in `BROWSER`, or open `{}` yourself", page.display()))
-        .with_source(source)
-        .into())
+        .with_source(failure.1))
 }
 
 fn words(text: &[u8]) -> Vec<OsString> {
@@ -164,8 +149,7 @@ fn words(text: &[u8]) -> Vec<OsString> {
     words.map(|word| OsStr::from_bytes(word).to_owned()).collect()
 }
 
-/// Opens a page with a browser: its program and its arguments.
-fn open_with((program, arguments): (&OsString, &[OsString]), page: &Path) -> io::Result<()> {
+fn open_with(program: &OsStr, arguments: &[OsString], page: &Path) -> io::Result<()> {
     let mut command = Command::new(program);
     let is_page = |argument: &OsString| argument == "%s";
     command.args(arguments.iter().map(|argument| if is_page(argument) { page.as_os_str() } else { argument }));
@@ -177,8 +161,8 @@ fn open_with((program, arguments): (&OsString, &[OsString]), page: &Path) -> io:
     loop {
         match browser.try_wait()? {
             Some(status) if !status.success() => return Err(io::Error::other(format!("it failed with {status}"))),
-            // One that still runs may do so for days.
-            None if begun.elapsed() <= PATIENCE => thread::sleep(Duration::from_millis(10)),
+            // One that still runs after two seconds has opened the page, or soon will, and may run for days.
+            None if begun.elapsed() <= Duration::from_secs(2) => thread::sleep(Duration::from_millis(10)),
             _ => return Ok(()),
         }
     }

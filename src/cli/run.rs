@@ -1,22 +1,14 @@
 //! `bellwether run`: fetch, archive, join, publish.
 
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use bellwether::definition::TimeSpan;
 use bellwether::disk::file;
-use bellwether::project::Project;
 use bellwether::run::{Interrupted, Options, WhenHeld, WhenLost};
-use bellwether::time::Clock;
 
+use super::log::{Recording, warn};
+use super::prelude::*;
 use crate::schedule::{StatusDocument, execute, metrics};
-
-use super::interruptible;
-use super::log::{self, LogForm, LogLevel};
-use super::options::{FolderOptions, Folders, PROGRESS, StoreOption, definition_value, plan_of};
-use super::progress::{self, Form};
-use super::talk::{Failure, Result, document, say};
-use super::trace::{Recording, Timings};
 
 /// Fetch the data of a definition and publish its dataset.
 #[derive(Debug, clap::Args)]
@@ -62,27 +54,22 @@ pub(super) struct Run {
     #[arg(long, value_name = "FILE", env = "BELLWETHER_METRICS", help_heading = PROGRESS)]
     metrics: Option<PathBuf>,
 
-    /// The format of events on standard error.
-    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM", env = "BELLWETHER_LOG", help_heading = PROGRESS)]
-    log: LogForm,
-
-    /// The level of log messages on standard error.
-    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL", env = "BELLWETHER_LOG_LEVEL", help_heading = PROGRESS)]
-    log_level: LogLevel,
+    #[command(flatten)]
+    log: LogOptions,
 }
 
 impl Run {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let recording = self.timings.begin(self.log, self.log_level)?;
+        let recording = self.timings.begin(self.log)?;
         let run = OnceLock::new();
         let result = self.run_definition(project, recording, &run);
-        log::end(result, self.log, run.get().map(String::as_str))
+        self.log.end(result, run.get().map(String::as_str))
     }
 
     /// Runs the definition; `run` gets the name of the run.
     fn run_definition(&self, project: &Project, recording: Option<Recording>, run: &OnceLock<String>) -> Result<()> {
         let plan = plan_of(self.definition.as_deref(), project)?;
-        let observer = progress::observer(match self.log {
+        let observer = observer(match self.log.form {
             form if self.quiet => Form::Quiet(form),
             LogForm::Json => Form::Json(None),
             LogForm::Text => Form::Text,
@@ -106,8 +93,8 @@ impl Run {
         });
         let summary = summary.map_err(Failure::of_run)?;
         // The JSON summary always has the timings.
-        self.timings.tell(Some(&summary).filter(|_| self.log == LogForm::Text), recording)?;
-        match self.log {
+        self.timings.tell(Some(&summary).filter(|_| self.log.form == LogForm::Text), recording)?;
+        match self.log.form {
             _ if self.quiet => Ok(()),
             LogForm::Json => say(&document(&summary)),
             LogForm::Text => say(&summary.to_string()),
@@ -121,7 +108,7 @@ impl Run {
         let names: Vec<String> = self.definition.iter().filter(is_name).cloned().collect();
         let status = StatusDocument::read(folders, &names, None, Clock::System.now());
         if let Err(error) = status.and_then(|status| metrics::write(path, &status)) {
-            progress::warn(self.log, &format!("cannot write the metrics: {error}"));
+            warn(self.log.form, &format!("cannot write the metrics: {error}"));
         }
     }
 }

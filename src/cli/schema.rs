@@ -4,21 +4,19 @@ use bellwether::archive::{Imported, RunDetails, RunListing};
 use bellwether::audit::{Leak, diff, quality, revisions, skill, sources, table};
 use bellwether::definition::json_schema;
 use bellwether::export::Citation;
-use bellwether::project::Project;
 use bellwether::report::DatasetSummary;
 use bellwether::run::{
     Forgot, OfferedSectors, OfferedTickers, Prunable, StorePruned, StoreVerified, Summary, TransferCounts, Verified,
 };
-use schemars::{JsonSchema, SchemaGenerator};
-
-use crate::schedule::StatusDocument;
+use schemars::SchemaGenerator;
 
 use super::build::Built;
 use super::check::Checked;
 use super::doctor::Diagnoses;
 use super::list::Versions;
 use super::log::AnyLine;
-use super::talk::{Document, Result, say};
+use super::prelude::*;
+use crate::schedule::StatusDocument;
 
 /// A command, and the schema of its output.
 type SchemaOf = (&'static str, fn() -> schemars::Schema);

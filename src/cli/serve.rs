@@ -1,26 +1,15 @@
 //! `bellwether serve`: the service's interface on this machine, with demo data or from the archive.
 
-use std::path::PathBuf;
-
 use bellwether::archive;
 use bellwether::disk::file::{TargetFile, WhenExists};
 use bellwether::export::{Destination, RowEncoding, RowOutput};
 use bellwether::interface::ChangeSet;
 use bellwether::key::ApiKey;
 use bellwether::key::source::VARIABLE;
-use bellwether::project::Project;
-use bellwether::run::{self, Control, DEMO_SEED};
+use bellwether::run::{Control, DEMO_SEED};
 use bellwether::serve::{self, Service, Universe, price_schema};
-use bellwether::text::human::count_of;
-use bellwether::time::{Clock, to_record};
-use chrono::{DateTime, NaiveDate, Utc};
 
-use super::interruptible;
-use super::options::{DataFolder, day, instant, plan_of, row_format, unknown_format};
-use super::talk::{Result, note, say};
-
-/// The variable that names the folder of the archive.
-const ARCHIVE: &str = "BELLWETHER_ARCHIVE";
+use super::prelude::*;
 
 /// Serve demo data, or an archive, as the service does.
 ///
@@ -82,13 +71,20 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let names = self.names.iter().map(|name| self.service(name, project)).collect::<Result<Vec<_>>>()?;
+        let named = std::env::var_os("BELLWETHER_ARCHIVE").filter(|folder| !folder.is_empty());
+        let archive = named.map_or_else(|| self.data.data(project).join("archive"), PathBuf::from);
+        let mut names = Vec::new();
+        for name in &self.names {
+            // A service, or a definition of it.
+            let is_service = archive::folders(&archive)?.contains(name);
+            names.push(if is_service { name.clone() } else { plan_of(Some(name), project)?.service.name });
+        }
         interruptible(None, async |Control { stop, .. }| {
             let given = std::env::var(VARIABLE).ok().and_then(|text| ApiKey::new(&text));
             let key_is = if given.is_some() { format!("the one in `{VARIABLE}`") } else { "`demo`".to_owned() };
             let key = given.unwrap_or_else(ApiKey::of_the_demo).expose().to_owned();
             let (service, what) = if self.archive {
-                let services = run::past(&self.archive_folder(project), names, self.as_of, &stop)?;
+                let services = run::past(&archive, names, self.as_of, &stop)?;
                 let instant = self.as_of.map_or_else(|| "now, or any instant".to_owned(), to_record);
                 (Service::of_archive(services, self.change_set, key), format!("the archive as of {instant}"))
             } else {
@@ -114,26 +110,12 @@ impl Serve {
             Ok(())
         })
     }
-
-    /// The service that a name stands for: itself, or that of a definition.
-    fn service(&self, name: &str, project: &Project) -> Result<String> {
-        if archive::folders(&self.archive_folder(project))?.iter().any(|service| service == name) {
-            return Ok(name.to_owned());
-        }
-        Ok(plan_of(Some(name), project)?.service.name)
-    }
-
-    fn archive_folder(&self, project: &Project) -> PathBuf {
-        let named = std::env::var_os(ARCHIVE).filter(|folder| !folder.is_empty());
-        named.map_or_else(|| self.data.data(project).join("archive"), PathBuf::from)
-    }
 }
 
 /// Writes the closing prices of a universe, ticker by ticker, and returns how many there are.
-fn write_prices(universe: &Universe, file: TargetFile) -> Result<u64> {
-    let path = file.path.clone();
+fn write_prices(universe: &Universe, file: TargetFile) -> error::Result<u64> {
     let hint = "use a name that ends in `.parquet`, `.csv` or `.jsonl`";
-    let (_, format) = row_format(&path).ok_or_else(|| unknown_format(&path, hint))?;
+    let (_, format) = row_format(&file.path).ok_or_else(|| unknown_format(&file.path, hint))?;
     let mut output = RowOutput::begin(format, Destination::File(file), price_schema(), &RowEncoding::default())?;
     let mut written = 0;
     for rows in universe.price_rows() {

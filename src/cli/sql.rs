@@ -1,17 +1,10 @@
 //! `bellwether sql`: a dataset as one SQL statement over the archive.
 
-use std::io::Write;
-use std::path::PathBuf;
-
 use bellwether::plan::{AdHoc, Vintage};
-use bellwether::project::Project;
-use bellwether::run::{self, FetchItem, SqlOptions};
+use bellwether::run::SqlOptions;
 use bellwether::sql::Dialect;
-use chrono::{DateTime, Utc};
 
-use super::cancellable;
-use super::options::{DataFolder, Folders, Include, StoreOption, definition_value, instant, plan_of};
-use super::talk::{Failure, Result, data as stdout};
+use super::prelude::*;
 
 /// Print the dataset as one SQL query over the archive.
 ///
@@ -67,12 +60,8 @@ impl Sql {
         self.store.fetch(Some(&plan), &folders, &[FetchItem::Runs(self.as_of)])?;
         let (claims, dialect) = (self.include.claims(), self.dialect);
         let ad_hoc = AdHoc { as_of: self.as_of, vintage: self.vintage, claims, ..AdHoc::default() };
-        let statement = cancellable(move |control| {
-            let control = control.clone();
-            run::sql(plan, SqlOptions { archive, location, ad_hoc, dialect, control })
-        })?;
-        // As it is: it is for a program.
-        let mut out = stdout().lock();
-        out.write_all(statement.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
+        say_as_it_is(&cancellable(move |control| {
+            run::sql(plan, SqlOptions { archive, location, ad_hoc, dialect, control: control.clone() })
+        })?)
     }
 }

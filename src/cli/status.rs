@@ -1,18 +1,9 @@
 //! `bellwether status`: how each definition is doing.
 
-use std::fmt::Write;
-use std::path::PathBuf;
-
 use bellwether::disk::file::{self, FileError};
-use bellwether::project::Project;
-use bellwether::text::escape::escape;
-use bellwether::text::human::{bytes, count_of, group_digits};
-use bellwether::time::Clock;
 
-use crate::schedule::{self, Links, Outcome, RunRecord, StatusDocument, Verdict, page, to_minute};
-
-use super::options::FolderOptions;
-use super::talk::{AsJson, FOUND, Failure, Result, UNKNOWN, columns, say, wrap};
+use super::prelude::*;
+use crate::schedule::{self, Links, Outcome, StatusDocument, Verdict, page, to_minute};
 
 /// Show whether each dataset is fresh, stale, failing or unknown.
 ///
@@ -53,37 +44,41 @@ impl Status {
             }
         }
         let document = StatusDocument::read(&folders, &self.names, None, Clock::System.now())?;
-        match &self.html {
-            Some(file) if file.as_os_str() == "-" => say(&page(&document, Links::Files(&folders.data)))?,
-            Some(file) => {
-                let data = std::path::absolute(&folders.data).map_err(FileError::read(&folders.data))?;
-                file::replace_named(file, page(&document, Links::Files(&data)).as_bytes())?;
-                say(&format!("status    {}\n", file.display()))?;
-            }
-            None if self.json.is_wanted() => say(&document.line())?,
-            None => say(&describe(&document))?,
+        if let Some(file) = page_to {
+            let data = std::path::absolute(&folders.data).map_err(FileError::read(&folders.data))?;
+            file::replace_named(file, page(&document, Links::Files(&data)).as_bytes())?;
+            say(&format!("status    {}\n", file.display()))?;
+        } else if self.html.is_some() {
+            say(&page(&document, Links::Files(&folders.data)))?;
+        } else {
+            say(&if self.json.is_wanted() { document.line() } else { describe(&document) })?;
         }
         match document.verdict {
             Verdict::Fresh => Ok(()),
-            Verdict::Stale | Verdict::Failing => Err(Failure::Told { code: FOUND }),
-            Verdict::Unknown | Verdict::NotRun => Err(Failure::Told { code: UNKNOWN }),
+            Verdict::Stale | Verdict::Failing => Err(Failure::Told(FOUND)),
+            // Whether data is fresh cannot be told.
+            Verdict::Unknown | Verdict::NotRun => Err(Failure::Told(5)),
         }
     }
 }
 
 fn describe(document: &StatusDocument) -> String {
+    let definitions = document.worst_first();
     let mut text = String::new();
-    // Of a single definition the first line says it already.
-    if document.definitions.len() != 1 {
-        text.push_str(&wrap(&headline(document), 2, columns()));
-        text.push_str("\n\n");
+    // Of a single definition the first line says it already. A line for all: how many are fresh, and which are not.
+    if definitions.len() != 1 {
+        let mut line = document.heading();
+        for of_verdict in definitions.chunk_by(|one, next| one.verdict == next.verdict) {
+            if of_verdict[0].verdict != Verdict::Fresh {
+                let names: Vec<_> = of_verdict.iter().map(|status| escape(&status.name)).collect();
+                line += &format!("; {}: {}", of_verdict[0].verdict.in_words(), names.join(", "));
+            }
+        }
+        text = wrap(&line, 2, columns()) + "\n\n";
     }
-    for status in document.worst_first() {
-        push_status(&mut text, status);
-    }
-    text.push_str(&of_project(document));
-    text.truncate(text.trim_end().len());
-    text + "\n"
+    definitions.into_iter().for_each(|status| text += &of_definition(status));
+    text += &of_project(document);
+    text.trim_end().to_owned() + "\n"
 }
 
 /// What is not about a single definition.
@@ -102,9 +97,7 @@ fn of_project(document: &StatusDocument) -> String {
     let parts: Vec<String> = parts.map(|(name, size)| format!("{name} {}", bytes(size))).collect();
     if !parts.is_empty() {
         line(&mut text, "disk", &format!("{}: {}", bytes(document.disk.total()), parts.join(", ")));
-    }
-    if let Some(free) = document.disk_free_bytes.filter(|_| !parts.is_empty()) {
-        line(&mut text, "", &format!("{} free", bytes(free)));
+        document.disk_free_bytes.iter().for_each(|free| line(&mut text, "", &format!("{} free", bytes(*free))));
     }
     if let Some(prunable) = document.prunable_bytes.filter(|prunable| *prunable > 0) {
         line(&mut text, "", &format!("`bellwether prune` would free {}", bytes(prunable)));
@@ -116,66 +109,35 @@ fn of_project(document: &StatusDocument) -> String {
     }
 }
 
-/// A line for all: how many are fresh, and which are not.
-fn headline(document: &StatusDocument) -> String {
-    let mut line = document.heading();
-    let definitions = document.worst_first();
-    for of_verdict in definitions.chunk_by(|one, next| one.verdict == next.verdict) {
-        if of_verdict[0].verdict != Verdict::Fresh {
-            let names: Vec<String> = of_verdict.iter().map(|status| escape(&status.name).to_string()).collect();
-            write!(line, "; {}: {}", of_verdict[0].verdict.in_words(), names.join(", "))
-                .expect("a string takes any text");
-        }
-    }
-    line
-}
-
-fn push_status(text: &mut String, status: &schedule::Status) {
+fn of_definition(status: &schedule::Status) -> String {
     let described = status.description.as_ref().map_or_else(String::new, |it| format!(": {}", escape(it)));
-    writeln!(text, "{} is {}{described}", escape(&status.name), status.verdict.in_words())
-        .expect("a string takes any text");
-    for reason in &status.reasons {
-        line(text, "because", reason);
-    }
-    for changed in &status.changed {
-        line(text, "changed", &format!("{changed}, since the latest version"));
-    }
-    if let Some(newest) = status.newest_date {
-        let age = status.age().map_or_else(String::new, |age| format!(", {}", age.in_words()));
-        line(text, "newest", &format!("{newest}{age}"));
-    }
-    if let Some(fetched) = status.fetched_at {
-        let in_part = if status.in_part { ", in part" } else { "" };
-        line(text, "fetched", &format!("{}{in_part}", to_minute(fetched)));
-    }
+    let mut text = format!("{} is {}{described}\n", escape(&status.name), status.verdict.in_words());
+    let mut tell = |name: &str, content: Option<String>| content.iter().for_each(|it| line(&mut text, name, it));
+    status.reasons.iter().for_each(|reason| tell("because", Some(reason.clone())));
+    status.changed.iter().for_each(|what| tell("changed", Some(format!("{what}, since the latest version"))));
+    let age = status.age().map_or_else(String::new, |age| format!(", {}", age.in_words()));
+    tell("newest", status.newest_date.map(|newest| format!("{newest}{age}")));
+    let in_part = if status.in_part { ", in part" } else { "" };
+    tell("fetched", status.fetched_at.map(|fetched| to_minute(fetched) + in_part));
     for (name, outcome) in [("success", Outcome::Success), ("failure", Outcome::Failure), ("later", Outcome::Later)] {
-        if let Some(run) = status.last(outcome) {
-            line(text, name, &brief(run));
-        }
+        tell(
+            name,
+            status.last(outcome).map(|run| {
+                let name = run.run.as_ref().map_or_else(String::new, |run| format!(" (run {run})"));
+                let reason = run.reason().map_or_else(String::new, |reason| format!(": {reason}"));
+                format!("{}{name}{reason}", to_minute(run.ended_at))
+            }),
+        );
     }
-    if let Some(running) = status.running() {
-        line(text, "running", &running);
-    }
-    if let Some(next) = status.next {
-        line(text, "next", &to_minute(next));
-    }
-    let rows = compare(status.rows, status.rows_before);
-    if let (Some(rows), Some(tickers)) = (rows, compare(status.tickers, status.tickers_before)) {
-        let noun = if status.tickers == Some(1) { "ticker" } else { "tickers" };
-        line(text, "rows", &format!("{rows} of {tickers} {noun}"));
-    }
-    let count = status.versions;
-    if count > 0 {
-        let versions = if count == 1 { "version" } else { "versions" };
-        line(text, "disk", &format!("{} in {count} {versions}", bytes(status.bytes)));
-    }
-    text.push('\n');
-}
-
-fn brief(run: &RunRecord) -> String {
-    let name = run.run.as_ref().map_or_else(String::new, |run| format!(" (run {run})"));
-    let reason = run.reason().map_or_else(String::new, |reason| format!(": {reason}"));
-    format!("{}{name}{reason}", to_minute(run.ended_at))
+    tell("running", status.running());
+    tell("next", status.next.map(to_minute));
+    let rows = compare(status.rows, status.rows_before).zip(compare(status.tickers, status.tickers_before));
+    let noun = if status.tickers == Some(1) { "ticker" } else { "tickers" };
+    tell("rows", rows.map(|(rows, tickers)| format!("{rows} of {tickers} {noun}")));
+    let versions = if status.versions == 1 { "version" } else { "versions" };
+    let disk = format!("{} in {} {versions}", bytes(status.bytes), status.versions);
+    tell("disk", (status.versions > 0).then_some(disk));
+    text + "\n"
 }
 
 /// A number, and how it differs from the one before.
@@ -190,6 +152,5 @@ fn compare(now: Option<u64>, before: Option<u64>) -> Option<String> {
 }
 
 fn line(text: &mut String, name: &str, content: &str) {
-    let line = format!("  {name:9} {}", escape(content));
-    writeln!(text, "{}", wrap(&line, 12, columns())).expect("a string takes any text");
+    *text += &(wrap(&format!("  {name:9} {}", escape(content)), 12, columns()) + "\n");
 }

@@ -2,14 +2,9 @@
 
 use bellwether::disk::names::{is_dataset, is_unique};
 use bellwether::plan::Plan;
-use bellwether::project::Project;
 use bellwether::run::{RemoteStore, StoreAccess, TransferCounts};
-use bellwether::text::human::{bytes, count_of};
 
-use super::interruptible;
-use super::options::{FolderOptions, Folders, StoreOption, named_plan, no_store, plan_of};
-use super::progress::{self, Form};
-use super::talk::{AsJson, Result};
+use super::prelude::*;
 
 /// Fill and read the object store that keeps the archive and the datasets.
 #[derive(Debug, clap::Args)]
@@ -48,59 +43,55 @@ enum StoreAction {
 impl Store {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let Folders { archive, data, .. } = self.folders.of_project(project);
-        let (json, observer) = (self.json, progress::observer(Form::Text));
-        match &self.action {
-            StoreAction::Push { definition } => {
-                let plan = named_plan(definition.as_deref(), project)?;
-                let url = self.store.url(plan.as_ref())?.ok_or_else(no_store)?;
-                interruptible(observer, async |control| {
-                    let sent = RemoteStore::open(&url, StoreAccess::Write, &archive, &data, &control)?.push().await?;
-                    json.say(|| sent, || transfer_line("sent", sent))
-                })
+        // What is named, and its version if that is named as well.
+        let (name, version) = match &self.action {
+            StoreAction::Push { definition } => (definition.as_deref(), None),
+            StoreAction::Pull { wanted } => match wanted.as_deref().and_then(|wanted| wanted.split_once('/')) {
+                Some((name, version)) if is_dataset(name) && is_unique(version) => (Some(name), Some(version)),
+                _ => (wanted.as_deref(), None),
+            },
+        };
+        let is_pull = matches!(self.action, StoreAction::Pull { .. });
+        let plan = match name {
+            // A dataset needs no definition if the store is named.
+            Some(name) if is_pull && is_dataset(name) && self.store.url(None)?.is_some() => {
+                Plan::find(name, project).ok()
             }
-            StoreAction::Pull { wanted } => {
-                let wanted = wanted.as_deref();
-                let of_version = wanted.and_then(|wanted| wanted.split_once('/'));
-                let of_version = of_version.filter(|(name, version)| is_dataset(name) && is_unique(version));
-                let definition = of_version.map(|(name, _)| name).or(wanted);
-                // A dataset needs no definition if the store is named.
-                let plan = match definition {
-                    Some(name) if is_dataset(name) && self.store.url(None)?.is_some() => Plan::find(name, project).ok(),
-                    Some(name) => Some(plan_of(Some(name), project)?),
-                    None => None,
-                };
-                let url = self.store.url(plan.as_ref())?.ok_or_else(no_store)?;
-                interruptible(observer, async |control| {
-                    let store = RemoteStore::open(&url, StoreAccess::Read, &archive, &data, &control)?;
-                    let fetched = match (of_version, definition) {
-                        (Some((name, version)), _) => store.pull_version(name, version).await?,
-                        (None, Some(name)) => {
-                            store.pull_dataset(plan.as_ref().map_or(name, |plan| plan.name.as_str())).await?
-                        }
-                        (None, None) => store.pull().await?,
-                    };
-                    json.say(|| fetched, || transfer_line("fetched", fetched))
-                })
-            }
-        }
+            name => named_plan(name, project)?,
+        };
+        let url = self.store.url(plan.as_ref())?.ok_or_else(no_store)?;
+        interruptible(observer(Form::Text), async |control| {
+            let (verb, access) = if is_pull { ("fetched", StoreAccess::Read) } else { ("sent", StoreAccess::Write) };
+            let store = RemoteStore::open(&url, access, &archive, &data, &control)?;
+            let moved = match (name, version) {
+                _ if !is_pull => store.push().await?,
+                (Some(name), Some(version)) => store.pull_version(name, version).await?,
+                (Some(name), None) => store.pull_dataset(plan.as_ref().map_or(name, |plan| &plan.name)).await?,
+                (None, _) => store.pull().await?,
+            };
+            self.json.say(|| moved, || describe(verb, moved))
+        })
     }
 }
 
-fn transfer_line(verb: &str, moved: TransferCounts) -> String {
-    let TransferCounts { folders, versions, bytes: size, cleared, notes } = moved;
-    let parts = [
-        (folders, "run or pack", "runs and packs"),
-        (versions, "version", "versions"),
-        (notes, "note on a forgotten run", "notes on forgotten runs"),
-    ];
-    let parts = parts.into_iter().filter(|(count, ..)| *count > 0);
-    let parts: Vec<String> = parts.map(|(count, one, many)| count_of(count as u64, one, many)).collect();
-    let mut text = match parts.len() {
-        0 => "already up to date\n".to_owned(),
-        _ => format!("{verb} {}, {}\n", parts.join(" and "), bytes(size)),
+fn describe(verb: &str, moved: TransferCounts) -> String {
+    let mut parts = Vec::new();
+    for (count, one, many) in [
+        (moved.folders, "run or pack", "runs and packs"),
+        (moved.versions, "version", "versions"),
+        (moved.notes, "note on a forgotten run", "notes on forgotten runs"),
+    ] {
+        if count > 0 {
+            parts.push(count_of(count as u64, one, many));
+        }
+    }
+    let mut text = match parts.is_empty() {
+        true => "already up to date\n".to_owned(),
+        false => format!("{verb} {}, {}\n", parts.join(" and "), bytes(moved.bytes)),
     };
-    if cleared > 0 {
-        text.push_str(&format!("cleared {}\n", count_of(cleared as u64, "interrupted upload", "interrupted uploads")));
+    if moved.cleared > 0 {
+        let uploads = count_of(moved.cleared as u64, "interrupted upload", "interrupted uploads");
+        text += &format!("cleared {uploads}\n");
     }
     text
 }

@@ -1,7 +1,7 @@
 //! The only way for text to leave the program: lines and tables that fit the terminal, documents, and how a command ends.
 //!
 //! Text is escaped (see [`escape`](bellwether::text::escape)), and keys are masked in everything that goes to standard error.
-//! Datasets and rows on standard output are data: they are written unchanged, through [`data`]. `--json` prints one document
+//! Datasets and rows on standard output are data: they are written unchanged, through [`stdout`]. `--json` prints one document
 //! on standard output, and failures as one object on standard error. Each document has the version of its shape: new members
 //! and new values of enumerations do not change it; a member that goes, or means something else, does.
 //!
@@ -24,12 +24,6 @@ pub(super) const USAGE: u8 = 2;
 /// The exit code for findings that options turn into failures: versions differ, too much was rewritten, or data is stale.
 pub(super) const FOUND: u8 = 3;
 
-/// The exit code of `status` if it cannot tell whether data is fresh.
-pub(super) const UNKNOWN: u8 = 5;
-
-/// The exit code of an interrupted command.
-pub(super) const INTERRUPTED: u8 = 130;
-
 /// The result of a command.
 pub(super) type Result<T, E = Failure> = std::result::Result<T, E>;
 
@@ -38,11 +32,8 @@ pub(super) type Result<T, E = Failure> = std::result::Result<T, E>;
 pub(super) enum Failure {
     /// With an error to be told.
     Failed(Error),
-    /// With nothing left to tell: what it found was printed.
-    Told {
-        /// Its exit code.
-        code: u8,
-    },
+    /// With an exit code, and nothing left to tell: what it found was printed.
+    Told(u8),
 }
 
 impl<E: Into<Error>> From<E> for Failure {
@@ -50,7 +41,7 @@ impl<E: Into<Error>> From<E> for Failure {
         let error = error.into();
         match error.io_source().map(io::Error::kind) {
             // Whoever read standard output has enough.
-            Some(io::ErrorKind::BrokenPipe) if error.kind() == ErrorKind::Stream => Self::Told { code: 0 },
+            Some(io::ErrorKind::BrokenPipe) if error.kind() == ErrorKind::Stream => Self::Told(0),
             _ => Self::Failed(error),
         }
     }
@@ -64,28 +55,29 @@ impl Failure {
 
     /// What an interrupted run, or one that failed, says.
     pub(super) fn of_run(error: Error) -> Self {
-        match error.kind() {
-            ErrorKind::Interrupted => {
-                let what = "interrupted; nothing was published, and what was fetched is kept for the next run";
-                Error::new(ErrorKind::Interrupted, what).into()
-            }
-            _ => error.into(),
+        if error.kind() != ErrorKind::Interrupted {
+            return error.into();
         }
-    }
-
-    /// The exit code, by the kind of failure.
-    pub(super) fn exit_code(&self) -> u8 {
-        match self {
-            Self::Failed(error) => error.kind().exit_code(),
-            Self::Told { code } => *code,
-        }
+        let what = "interrupted; nothing was published, and what was fetched is kept for the next run";
+        Error::new(ErrorKind::Interrupted, what).into()
     }
 }
 
 /// Writes text, with its own line endings, to standard output.
 pub(super) fn say(text: &str) -> Result<()> {
-    let mut out = data().lock();
-    out.write_all(spell(laid_out(text)).as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
+    say_as_it_is(&spell(laid_out(text)))
+}
+
+/// Writes text in pieces to standard output, in color on a terminal.
+pub(super) fn say_in_color(pieces: &[(Style, String)]) -> Result<()> {
+    let colored = pieces.iter().map(|(style, text)| style.apply_to(spell(laid_out(text))).to_string());
+    say_as_it_is(&colored.collect::<String>())
+}
+
+/// Writes text for a program to standard output.
+pub(super) fn say_as_it_is(text: &str) -> Result<()> {
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
 }
 
 /// Whether the user's locale has other characters than those of ASCII; so it is if none is set.
@@ -102,32 +94,28 @@ fn spell(text: Cow<'_, str>) -> Cow<'_, str> {
     if text.is_ascii() || is_utf8() {
         return text;
     }
-    let sign = |sign: char| match sign {
-        '…' => "...".to_owned(),
-        '×' => "x".to_owned(),
-        '▁' | '▂' => "_".to_owned(),
-        '▃' | '▄' => "-".to_owned(),
-        '▅' | '▆' => "=".to_owned(),
-        '▇'..='▋' => "#".to_owned(),
-        '▌'..='▏' => "|".to_owned(),
-        other => other.to_string(),
-    };
-    text.chars().map(sign).collect::<String>().into()
+    let mut spelled = String::new();
+    for sign in text.chars() {
+        match sign {
+            '…' => spelled.push_str("..."),
+            '×' => spelled.push('x'),
+            '▁' | '▂' => spelled.push('_'),
+            '▃' | '▄' => spelled.push('-'),
+            '▅' | '▆' => spelled.push('='),
+            '▇'..='▋' => spelled.push('#'),
+            '▌'..='▏' => spelled.push('|'),
+            other => spelled.push(other),
+        }
+    }
+    spelled.into()
 }
 
 /// Decides about colors as the help does: an empty `NO_COLOR` counts as not set.
 pub(super) fn decide_on_colors() {
     if std::env::var_os("NO_COLOR").is_some_and(|value| value.is_empty()) {
-        console::set_colors_enabled(data().is_terminal());
+        console::set_colors_enabled(stdout().is_terminal());
         console::set_colors_enabled_stderr(stderr().is_terminal());
     }
-}
-
-/// Writes text in pieces to standard output, in color on a terminal.
-pub(super) fn say_in_color(pieces: &[(Style, String)]) -> Result<()> {
-    let mut out = data().lock();
-    let text: String = pieces.iter().map(|(style, text)| style.apply_to(spell(laid_out(text))).to_string()).collect();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(Failure::of_stdout)
 }
 
 /// The words that begin a line of a message, with their colors.
@@ -160,13 +148,8 @@ pub(super) fn note(text: &str) {
 /// Asks a question on the terminal. The answer is without white space around it.
 pub(super) fn ask(question: &str) -> Result<String> {
     let _ = write!(stderr(), "{}", laid_out(question)).and_then(|()| stderr().flush());
-    let mut answer = String::new();
-    let answered = match io::stdin().lock().read_line(&mut answer) {
-        Ok(0) => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
-        Ok(_) => Ok(answer.trim().to_owned()),
-        Err(source) => Err(source),
-    };
-    Ok(answered.context(ErrorKind::Read, || "cannot read the answer".to_owned())?)
+    let answer = io::stdin().lock().lines().next().unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()));
+    Ok(answer.context(ErrorKind::Read, || "cannot read the answer".to_owned())?.trim().to_owned())
 }
 
 /// Whether there is somebody to ask.
@@ -176,7 +159,7 @@ pub(super) fn is_interactive() -> bool {
 
 /// Standard output, for data.
 #[expect(clippy::disallowed_methods, reason = "this is the place that the lint points to")]
-pub(super) fn data() -> io::Stdout {
+pub(super) fn stdout() -> io::Stdout {
     io::stdout()
 }
 
@@ -190,9 +173,6 @@ fn stderr() -> io::Stderr {
     io::stderr()
 }
 
-/// A line is not wrapped into less room than this.
-const NARROWEST: usize = 20;
-
 /// The width of the terminal that is standard output.
 pub(super) fn columns() -> Option<usize> {
     Term::stdout().size_checked().map(|(_, columns)| columns.into())
@@ -205,7 +185,8 @@ pub(super) fn columns_of_stderr() -> Option<usize> {
 
 /// A line, broken between words where it is wider than the terminal. Further lines are indented.
 pub(super) fn wrap(line: &str, indent: usize, columns: Option<usize>) -> String {
-    let Some(columns) = columns.filter(|columns| *columns >= indent + NARROWEST) else { return line.to_owned() };
+    // A line is not wrapped into less room than twenty columns.
+    let Some(columns) = columns.filter(|columns| *columns >= indent + 20) else { return line.to_owned() };
     let (mut text, mut width) = (String::new(), 0);
     for word in line.split_inclusive(' ') {
         let length = word.trim_end().chars().count();
@@ -228,20 +209,14 @@ pub(super) struct Aligned {
     rows: Vec<Vec<String>>,
 }
 
-/// How many rows of a long list are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowLimit {
-    /// The first rows, and the number of those left out.
-    First(usize),
-    /// All of it.
-    All,
+/// How many rows of a long list are printed: the first ten, or with `--all` every one.
+pub(super) fn row_limit(all: bool) -> usize {
+    if all { usize::MAX } else { 10 }
 }
 
-impl RowLimit {
-    /// The part that `--all` adds.
-    pub(super) fn new(all: bool) -> Self {
-        if all { Self::All } else { Self::First(10) }
-    }
+/// A value in a cell, where it is known.
+pub(super) fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "-".to_owned(), show)
 }
 
 impl Aligned {
@@ -250,28 +225,23 @@ impl Aligned {
         Self { texts, rows: vec![heads.into_iter().map(str::to_owned).collect()] }
     }
 
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
     }
 
     /// A list within the table, under its own title.
-    pub(super) fn list(&mut self, title: &str, rows: impl IntoIterator<Item = Vec<String>>, limit: RowLimit) {
-        self.rows.push(Vec::new());
-        self.rows.push(vec![title.to_owned()]);
+    pub(super) fn list(&mut self, title: &str, rows: impl IntoIterator<Item = Vec<String>>, limit: usize) {
+        self.rows.extend([Vec::new(), vec![title.to_owned()]]);
         self.rest(rows, limit);
     }
 
     /// Rows, or the first of them and a line that says how to see the rest.
-    pub(super) fn rest(&mut self, rows: impl IntoIterator<Item = Vec<String>>, limit: RowLimit) {
-        let rows: Vec<Vec<String>> = rows.into_iter().collect();
-        let count = rows.len();
-        let most = match limit {
-            RowLimit::All => count,
-            RowLimit::First(most) => most,
-        };
-        self.rows.extend(rows.into_iter().take(most));
-        if count > most {
-            self.rows.push(vec![format!("… and {} more; `--all` shows them", count - most)]);
+    pub(super) fn rest(&mut self, rows: impl IntoIterator<Item = Vec<String>>, limit: usize) {
+        let mut rows = rows.into_iter();
+        self.rows.extend(rows.by_ref().take(limit));
+        match rows.count() {
+            0 => {}
+            more => self.row([format!("… and {more} more; `--all` shows them")]),
         }
     }
 }
@@ -279,23 +249,23 @@ impl Aligned {
 impl fmt::Display for Aligned {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows: Vec<Vec<_>> = self.rows.iter().map(|row| row.iter().map(|cell| escape(cell)).collect()).collect();
-        let count = rows.first().map_or(0, Vec::len);
-        // A row of one cell is a plain line.
-        let whole = || rows.iter().filter(|row| row.len() == count);
-        let width = |column: usize| whole().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..count).map(width).collect();
+        // A row of fewer cells than the header is a plain line.
+        let count = rows[0].len();
+        let mut widths = vec![0; count];
+        for row in rows.iter().filter(|row| row.len() == count) {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = cell.chars().count().max(*width);
+            }
+        }
         // Columns move together where they would not fit the terminal.
         let is_wide = columns().is_some_and(|room| widths.iter().map(|width| width + 2).sum::<usize>() > room + 2);
         let gap = if is_wide { " " } else { "  " };
         for row in &rows {
             let mut line = String::new();
             for (column, cell) in row.iter().enumerate() {
-                let (gap, width) = (if column > 0 { gap } else { "" }, widths[column]);
-                match column < self.texts {
-                    _ if row.len() < count => line.push_str(cell),
-                    true => line.push_str(&format!("{gap}{cell}{}", padding(cell, width))),
-                    false => line.push_str(&format!("{gap}{}{cell}", padding(cell, width))),
-                }
+                let blanks = if row.len() == count { padding(cell, widths[column]) } else { String::new() };
+                let [first, second] = if column < self.texts { [&**cell, &blanks] } else { [&*blanks, cell] };
+                line += &format!("{}{first}{second}", if column > 0 { gap } else { "" });
             }
             writeln!(formatter, "{}", line.trim_end())?;
         }
@@ -308,9 +278,6 @@ impl fmt::Display for Aligned {
 pub(super) fn padding(text: &str, width: usize) -> String {
     " ".repeat(width.saturating_sub(text.chars().count()))
 }
-
-/// The version of every shape.
-const VERSION: u32 = 1;
 
 /// Text or JSON.
 #[derive(Clone, Copy, Debug, clap::Args)]
@@ -345,15 +312,14 @@ impl AsJson {
 
 /// A document on its own line.
 pub(super) fn document(content: impl Serialize) -> String {
-    let document = Document { version: VERSION, content };
-    let mut line = serde_json::to_string(&document).expect("a document is text, numbers and lists");
-    line.push('\n');
-    line
+    // The version of every shape.
+    let document = Document { version: 1, content };
+    serde_json::to_string(&document).expect("a document is text, numbers and lists") + "\n"
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Aligned, RowLimit, wrap};
+    use super::{Aligned, wrap};
 
     #[test]
     fn lines_wrap_between_words_and_never_within_one() {
@@ -382,7 +348,7 @@ mod tests {
         let mut table = Aligned::new(1, ["what", "cells"]);
         table.row(["all", "1,234"].map(str::to_owned));
         let rows = [["AAPL", "9"], ["XOM", "10"], ["ZTS", "1"]].map(|row| row.map(str::to_owned).to_vec());
-        table.list("by ticker", rows, RowLimit::First(2));
+        table.list("by ticker", rows, 2);
         let expected =
             "what  cells\nall   1,234\n\nby ticker\nAAPL      9\nXOM      10\n… and 1 more; `--all` shows them\n";
         assert_eq!(table.to_string(), expected);

@@ -1,18 +1,8 @@
 //! `bellwether verify`: verifies every file of the archive and the datasets, or of a store, and repairs what is damaged.
 
-use bellwether::error::{self, Error, ErrorKind};
-use bellwether::project::Project;
-use bellwether::run::{
-    RemoteStore, Repair, RepairKind, StoreAccess, StoreDifference, StoreVerified, Verified, VerifyScope, repair, verify,
-};
-use bellwether::text::escape::escape;
-use bellwether::text::human::count_of;
+use bellwether::run::{RemoteStore, Repair, RepairKind, StoreAccess, StoreVerified, Verified, VerifyScope};
 
-use super::log::LogForm;
-use super::options::{FolderOptions, Folders, StoreSide, stores_of};
-use super::progress::{self, Form};
-use super::talk::{AsJson, Result};
-use super::{cancellable, interruptible};
+use super::prelude::*;
 
 /// Verify every file in the archive and the datasets, or in a store.
 ///
@@ -51,83 +41,69 @@ pub(super) struct Verify {
 impl Verify {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let Folders { archive, data, .. } = self.folders.of_project(project);
-        if let Some(url) = self.side.url(project)? {
-            return interruptible(progress::observer(Form::Text), async |control| {
+        let faults = if let Some(url) = self.side.url(project)? {
+            interruptible(observer(Form::Text), async |control| {
                 let access = if self.repair { StoreAccess::Write } else { StoreAccess::Read };
                 let store = RemoteStore::open(&url, access, &archive, &data, &control)?;
                 let scope = if self.sizes { VerifyScope::Sizes } else { VerifyScope::All };
                 let verified = if self.repair { store.repair().await? } else { store.verify(&scope).await? };
-                self.json.say(|| &verified, || store_lines(&verified))?;
-                check(verified.faults.len())
-            });
-        }
-        let verified = if self.repair {
-            let urls = stores_of(project)?;
-            interruptible(progress::observer(Form::Quiet(LogForm::Text)), async |control| {
-                let open = |url| RemoteStore::open(url, StoreAccess::Read, &archive, &data, &control);
-                let stores: Vec<RemoteStore> = urls.iter().map(open).collect::<error::Result<_>>()?;
-                repair(&archive, &data, &stores, &control).await
+                self.json.say(|| &verified, || describe_store(&verified))?;
+                Ok::<_, Failure>(verified.faults.len())
             })?
         } else {
-            cancellable(move |control| verify(&archive, &data, control))?
+            let verified = if self.repair {
+                let urls = stores_of(project)?;
+                interruptible(observer(Form::Quiet(LogForm::Text)), async |control| {
+                    let open = |url| RemoteStore::open(url, StoreAccess::Read, &archive, &data, &control);
+                    let stores: Vec<RemoteStore> = urls.iter().map(open).collect::<error::Result<_>>()?;
+                    run::repair(&archive, &data, &stores, &control).await
+                })?
+            } else {
+                cancellable(move |control| run::verify(&archive, &data, control))?
+            };
+            self.json.say(|| &verified, || describe(&verified))?;
+            verified.faults.len()
         };
-        self.json.say(|| &verified, || lines(&verified))?;
-        check(verified.faults.len())
+        if faults == 0 {
+            return Ok(());
+        }
+        let what = format!("verification found {}", count_of(faults as u64, "fault", "faults"));
+        let hint = "`bellwether verify --repair` gets what is damaged here from a store, and `verify --store --repair` \
+                    sends what is damaged there; restore the rest from a backup";
+        Err(Error::new(ErrorKind::Damaged, what).with_hint(hint).into())
     }
 }
 
-/// Whether there are faults.
-fn check(faults: usize) -> Result<()> {
-    if faults == 0 {
-        return Ok(());
-    }
-    let faults = count_of(faults as u64, "fault", "faults");
-    Err(Error::new(ErrorKind::Damaged, format!("verification found {faults}"))
-        .with_hint(
-            "`bellwether verify --repair` gets what is damaged here from a store, and `verify --store --repair` sends what is \
-             damaged there; restore the rest from a backup",
-        )
-        .into())
+fn describe(Verified { repaired, faults, notes, files, .. }: &Verified) -> String {
+    let notes: String = notes.iter().map(|note| format!("note: {}\n", escape(note))).collect();
+    lines(repaired, faults, *files, &notes)
 }
 
-fn lines(verified: &Verified) -> String {
-    let notes: String = verified.notes.iter().map(|note| format!("note: {}\n", escape(note))).collect();
-    fault_lines(&verified.repaired, &verified.faults) + &notes + &files_line(verified.files, &verified.faults)
-}
-
-fn store_lines(verified: &StoreVerified) -> String {
-    let mut text = fault_lines(&verified.repaired, &verified.faults);
+fn describe_store(verified: &StoreVerified) -> String {
+    let mut notes = String::new();
     for folder in &verified.unfinished {
-        text.push_str(&format!("note: `{}` is an upload in progress, or was interrupted\n", escape(folder)));
+        notes += &format!("note: `{}` is an upload in progress, or was interrupted\n", escape(folder));
     }
-    if let Some(difference) = &verified.difference {
-        let StoreDifference { only_here, only_there, versions_only_here, versions_only_there, .. } = difference;
+    if let Some(found) = &verified.difference {
         let pull = "`bellwether store pull` fetches the runs and the latest versions";
         for (place, runs, versions, remedy) in [
-            ("here", only_here, versions_only_here, "`bellwether store push` sends them"),
-            ("in the store", only_there, versions_only_there, pull),
+            ("here", &found.only_here, &found.versions_only_here, "`bellwether store push` sends them"),
+            ("in the store", &found.only_there, &found.versions_only_there, pull),
         ] {
             if !(runs.is_empty() && versions.is_empty()) {
                 let runs = count_of(runs.len() as u64, "run", "runs");
                 let versions = count_of(versions.len() as u64, "version", "versions");
-                text.push_str(&format!("only {place}: {runs} and {versions}; {remedy}\n"));
+                notes += &format!("only {place}: {runs} and {versions}; {remedy}\n");
             }
         }
     } else {
-        text.push_str("note: what this machine has cannot be read, so it is not compared; see `bellwether verify`\n");
+        notes += "note: what this machine has cannot be read, so it is not compared; see `bellwether verify`\n";
     }
-    text + &files_line(verified.files, &verified.faults)
+    lines(&verified.repaired, &verified.faults, verified.files, &notes)
 }
 
-fn files_line(files: usize, faults: &[String]) -> String {
-    if !faults.is_empty() {
-        return String::new();
-    }
-    format!("verified {}\n", count_of(files as u64, "file", "files"))
-}
-
-/// What was repaired, and what is wrong, a line each.
-fn fault_lines(repaired: &[Repair], faults: &[String]) -> String {
+/// What was repaired, and what is wrong, a line each; then the notes, and how many files were verified if nothing is wrong.
+fn lines(repaired: &[Repair], faults: &[String], files: usize, notes: &str) -> String {
     let mut text = String::new();
     for Repair { kind, place, reason } in repaired {
         let verb = match kind {
@@ -136,8 +112,12 @@ fn fault_lines(repaired: &[Repair], faults: &[String]) -> String {
             RepairKind::Rebuilt => "rebuilt",
             RepairKind::SetAside => "moved aside",
         };
-        text.push_str(&format!("{}\n", escape(&format!("{verb} `{place}`: {reason}"))));
+        text += &format!("{}\n", escape(&format!("{verb} `{place}`: {reason}")));
     }
-    faults.iter().for_each(|fault| text.push_str(&format!("{}\n", escape(fault))));
+    faults.iter().for_each(|fault| text += &format!("{}\n", escape(fault)));
+    text += notes;
+    if faults.is_empty() {
+        text += &format!("verified {}\n", count_of(files as u64, "file", "files"));
+    }
     text
 }

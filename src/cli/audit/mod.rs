@@ -9,19 +9,12 @@ mod table;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
-use bellwether::error::{self, Error, ErrorKind};
 use bellwether::plan::{Claims, Plan};
-use bellwether::project::Project;
-use bellwether::run::{AuditOptions, FetchItem};
-use bellwether::text::human::percent;
-use chrono::{DateTime, Utc};
-use serde::Serialize;
+use bellwether::run::AuditOptions;
+
+use super::prelude::*;
 
 pub use skill::skill_in_words;
-
-use super::cancellable;
-use super::options::{FolderOptions, Include, RowsTo, StoreOption, usage};
-use super::talk::{AsJson, Result};
 
 /// Audit the archive, or a table of your own: look-ahead, revisions, quality, skill, sources.
 #[derive(Debug, clap::Args)]
@@ -110,6 +103,9 @@ impl AuditArguments {
         if self.rows.is_stdout() { Ok(()) } else { self.json.say(|| found, text) }
     }
 }
+
+/// The columns of wrapped text.
+const COLUMNS: usize = 100;
 
 /// Fails if a share is above the limit of `--fail-above`.
 fn check_share(share: f64, allowed: Option<f64>, what: &str, hint: &str) -> Result<()> {

@@ -4,15 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use bellwether::audit::revisions::{self, CellCounts, Rewrites};
-use bellwether::project::Project;
-use bellwether::run::audit_revisions;
-use bellwether::text::human::{group_digits, percent};
-use bellwether::time::to_record;
-use chrono::{DateTime, Utc};
 
 use super::{AuditArguments, check_share};
-use crate::cli::options::{instant, named_plan, share, usage};
-use crate::cli::talk::{Aligned, Result, RowLimit};
+use crate::cli::prelude::*;
 
 /// Count past values that were added late, revised or withdrawn.
 ///
@@ -69,37 +63,31 @@ impl Revisions {
         let plan = named_plan(self.definition.as_deref(), project)?;
         let found =
             self.arguments.run(plan.as_ref(), self.to, project, revisions::schema(), move |options, deliver| {
-                audit_revisions(options, self.from, deliver)
+                run::audit_revisions(options, self.from, deliver)
             })?;
-        let limit = RowLimit::new(self.all);
-        self.arguments.print(plan.as_ref(), &found, || describe(&found, limit))?;
+        self.arguments.print(plan.as_ref(), &found, || describe(&found, row_limit(self.all)))?;
         let worst = [&found.signals, &found.articles].into_iter().filter_map(|table| table.total.rewritten_share);
-        let what = "known cells were rewritten since";
         let hint = "list the changed cells with `--format csv --output FILE`";
-        check_share(worst.fold(0.0, f64::max), self.fail_above, what, hint)
+        check_share(worst.fold(0.0, f64::max), self.fail_above, "known cells were rewritten since", hint)
     }
 }
 
-fn describe(found: &revisions::Revisions, limit: RowLimit) -> String {
+fn describe(found: &revisions::Revisions, limit: usize) -> String {
     let after = found.from.map_or_else(|| "the first listing of each series".to_owned(), to_record);
     let mut text = format!("after   {after}\nup to   {}\n", to_record(found.until));
     for (name, table) in [("signals", &found.signals), ("articles", &found.articles)] {
-        text.push_str(&format!("\n{}", of_table(name, table, limit)));
-        let CellCounts { rewritten, known_before, rewritten_share, .. } = table.total;
-        if found.from.is_some()
-            && let Some(share) = rewritten_share
-        {
-            let (rewritten, known) = (group_digits(rewritten), group_digits(known_before));
-            text.push_str(&format!(
-                "\n{rewritten} of {known} cells known at the start were rewritten, late additions included: {}\n",
-                percent(share)
-            ));
+        text += &format!("\n{}", of_table(name, table, limit));
+        let total = &table.total;
+        if let (Some(_), Some(share)) = (found.from, total.rewritten_share) {
+            let [rewritten, known] = [total.rewritten, total.known_before].map(group_digits);
+            let what = "cells known at the start were rewritten, late additions included";
+            text += &format!("\n{rewritten} of {known} {what}: {}\n", percent(share));
         }
     }
     text
 }
 
-fn of_table(name: &str, table: &Rewrites, limit: RowLimit) -> Aligned {
+fn of_table(name: &str, table: &Rewrites, limit: usize) -> Aligned {
     let heads =
         [name, "known", "changed", "rate", "added late", "revised", "withdrawn", "flipped", "moved by", "at most"];
     let mut text = Aligned::new(1, heads);
@@ -108,7 +96,7 @@ fn of_table(name: &str, table: &Rewrites, limit: RowLimit) -> Aligned {
         return text;
     }
     // There are few ages, listed in order.
-    text.list("by age when it changed", table.by_age.iter().map(|(age, tally)| cells(age, tally)), RowLimit::All);
+    text.list("by age when it changed", table.by_age.iter().map(|(age, tally)| cells(age, tally)), usize::MAX);
     most_rewritten(&mut text, "by month of the date", &table.by_month, limit);
     most_rewritten(&mut text, "by period", &table.by_period, limit);
     most_rewritten(&mut text, "by regime", &table.by_regime, limit);
@@ -118,12 +106,7 @@ fn of_table(name: &str, table: &Rewrites, limit: RowLimit) -> Aligned {
 }
 
 /// A list of those that changed at all, the most rewritten first.
-fn most_rewritten<K: Display + Ord>(
-    text: &mut Aligned,
-    title: &str,
-    tallies: &BTreeMap<K, CellCounts>,
-    limit: RowLimit,
-) {
+fn most_rewritten<K: Display>(text: &mut Aligned, title: &str, tallies: &BTreeMap<K, CellCounts>, limit: usize) {
     let mut changed: Vec<(&K, &CellCounts)> = tallies.iter().filter(|(_, tally)| tally.changed > 0).collect();
     changed.sort_by(|(_, one), (_, other)| other.changed.cmp(&one.changed).then(one.known.cmp(&other.known)));
     if !changed.is_empty() {
@@ -132,17 +115,9 @@ fn most_rewritten<K: Display + Ord>(
 }
 
 fn cells(name: impl Display, tally: &CellCounts) -> Vec<String> {
-    let moved = |by: Option<f64>| by.map_or_else(|| "-".to_owned(), |by| format!("{by:.4}"));
-    vec![
-        name.to_string(),
-        group_digits(tally.known),
-        group_digits(tally.changed),
-        tally.rate.map_or_else(|| "-".to_owned(), percent),
-        group_digits(tally.added_late),
-        group_digits(tally.revised),
-        group_digits(tally.withdrawn),
-        group_digits(tally.flipped),
-        moved(tally.moved_on_average),
-        moved(tally.moved_most),
-    ]
+    let mut cells = vec![name.to_string(), group_digits(tally.known), group_digits(tally.changed)];
+    cells.push(or_dash(tally.rate, percent));
+    cells.extend([tally.added_late, tally.revised, tally.withdrawn, tally.flipped].map(group_digits));
+    cells.extend([tally.moved_on_average, tally.moved_most].map(|by| or_dash(by, |by| format!("{by:.4}"))));
+    cells
 }

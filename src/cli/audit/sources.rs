@@ -1,14 +1,11 @@
 //! `bellwether audit sources`: whether the vendor's operations agree.
 
-use bellwether::audit::sources::{self, SourceValue};
-use bellwether::project::Project;
-use bellwether::run::audit_sources;
-use bellwether::text::human::{group_digits, percent};
-use bellwether::time::to_record;
+use std::cmp::Reverse;
+
+use bellwether::audit::sources;
 
 use super::AuditArguments;
-use crate::cli::options::named_plan;
-use crate::cli::talk::{Aligned, Result, RowLimit};
+use crate::cli::prelude::*;
 
 /// Compare operations that give the same signals or articles: histories, latest signals and summaries.
 #[derive(Debug, clap::Args)]
@@ -28,24 +25,32 @@ pub(super) struct Sources {
 impl Sources {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
         let plan = named_plan(self.definition.as_deref(), project)?;
-        let found = self
-            .arguments
-            .run(plan.as_ref(), None, project, sources::schema(), |options, deliver| audit_sources(options, deliver))?;
-        self.arguments.print(plan.as_ref(), &found, || describe(&found, RowLimit::new(self.all)))
+        let found = self.arguments.run(plan.as_ref(), None, project, sources::schema(), |options, deliver| {
+            run::audit_sources(options, deliver)
+        })?;
+        self.arguments.print(plan.as_ref(), &found, || describe(&found, row_limit(self.all)))
     }
 }
 
-fn describe(found: &sources::Sources, limit: RowLimit) -> String {
+fn describe(found: &sources::Sources, limit: usize) -> String {
     if found.operations.is_empty() {
         return "nothing to compare: no data was fetched from two operations\n".to_owned();
     }
+    let cells = |name: &str, cells: u64, disagreements: u64| {
+        vec![
+            name.to_owned(),
+            group_digits(cells),
+            group_digits(disagreements),
+            percent(disagreements as f64 / cells as f64),
+        ]
+    };
     let mut text = Aligned::new(1, ["operations", "cells", "disagreements", "rate"]);
     text.row(cells("all", found.cells, found.disagreements));
     for pair in &found.operations {
         text.row(cells(&format!("{}, {}", pair.one, pair.other), pair.cells, pair.disagreements));
     }
     let mut tickers: Vec<_> = found.tickers.iter().filter(|(_, (_, disagreements))| *disagreements > 0).collect();
-    tickers.sort_by_key(|(_, (_, disagreements))| std::cmp::Reverse(*disagreements));
+    tickers.sort_by_key(|(_, (_, disagreements))| Reverse(*disagreements));
     if tickers.is_empty() {
         return format!("{text}\nno disagreements\n");
     }
@@ -54,26 +59,20 @@ fn describe(found: &sources::Sources, limit: RowLimit) -> String {
     format!("{text}\n{}", first(found))
 }
 
-fn cells(name: &str, cells: u64, disagreements: u64) -> Vec<String> {
-    let rate = percent(disagreements as f64 / cells as f64);
-    vec![name.to_owned(), group_digits(cells), group_digits(disagreements), rate]
-}
-
 /// The first disagreements, a line for each side.
-fn first(found: &sources::Sources) -> String {
+fn first(found: &sources::Sources) -> Aligned {
     let mut text = Aligned::new(8, ["ticker", "period", "regime", "date", "about", "operation", "says", "since"]);
     for cell in &found.first {
-        let period = cell.period.map_or_else(|| "-".to_owned(), |period| period.to_string());
-        let regime = cell.regime.map_or_else(|| "-".to_owned(), |regime| regime.to_string());
-        let moment = chrono::DateTime::from_timestamp_micros(cell.date).unwrap_or_default().naive_utc().to_string();
-        let [one, other] = cell.sides.map(|SourceValue { source, value, observed_at }| {
-            let number = value.number.map_or_else(|| "nothing".to_owned(), |number| number.to_string());
-            let says = value.signal.map_or(number.clone(), |signal| format!("{signal} {number}"));
-            [source.to_string(), says, to_record(observed_at)]
-        });
-        let named = [cell.ticker.to_string(), period, regime, moment, cell.about().to_owned()];
-        text.row(named.into_iter().chain(one));
-        text.row(std::iter::repeat_n(String::new(), 5).chain(other));
+        let period = or_dash(cell.period, |period| period.to_string());
+        let regime = or_dash(cell.regime, |regime| regime.to_string());
+        let moment = DateTime::from_timestamp_micros(cell.date).unwrap_or_default().naive_utc().to_string();
+        let mut named = [cell.ticker.to_string(), period, regime, moment, cell.about().to_owned()];
+        for side in &cell.sides {
+            let number = side.value.number.map_or_else(|| "nothing".to_owned(), |number| number.to_string());
+            let says = side.value.signal.map_or(number.clone(), |signal| format!("{signal} {number}"));
+            text.row(named.into_iter().chain([side.source.to_string(), says, to_record(side.observed_at)]));
+            named = Default::default();
+        }
         if let Some((_, link)) = &cell.article {
             text.row([format!("  {link}")]);
         }
@@ -82,5 +81,5 @@ fn first(found: &sources::Sources) -> String {
     if more > 0 {
         text.row([format!("… and {} more; `--format csv --output FILE` writes them", group_digits(more))]);
     }
-    text.to_string()
+    text
 }

@@ -1,23 +1,11 @@
 //! `bellwether audit table`: whether the values of a table had been published by the time of decision.
 
-use std::path::PathBuf;
-
 use bellwether::audit::table::{self, Outcome, TableAudit, TableInput, TableSource};
 use bellwether::definition::TimeOfDay;
 use bellwether::interface::{Period, Regime};
-use bellwether::project::Project;
-use bellwether::run::audit_table;
-use bellwether::text::escape::escape;
-use bellwether::text::human::group_digits;
-use bellwether::time::to_record;
-use chrono::{DateTime, Utc};
 
-use super::{AuditArguments, check_share};
-use crate::cli::options::{definition_value, instant, named_plan, one_of, service_value, share};
-use crate::cli::talk::{Aligned, Result, wrap};
-
-/// The columns of the text.
-const COLUMNS: usize = 100;
+use super::{AuditArguments, COLUMNS, check_share};
+use crate::cli::prelude::*;
 
 /// Find look-ahead in a table of your own: which of its values had not been published by the time of decision.
 ///
@@ -115,7 +103,7 @@ impl Table {
         };
         let found =
             self.arguments.run(plan.as_ref(), self.as_of, project, table::schema(), move |options, deliver| {
-                audit_table(options, &input, deliver)
+                run::audit_table(options, &input, deliver)
             })?;
         self.arguments.print(plan.as_ref(), &found, || describe(&found))?;
         let share = (found.total.late + found.total.never) as f64 / found.total.values.max(1) as f64;
@@ -125,43 +113,40 @@ impl Table {
 
 fn describe(found: &TableAudit) -> String {
     let mut text = format!("decided {}\nup to   {}\n\n", escape(&found.decided), to_record(found.as_of));
-    found.verdict.iter().for_each(|said| text.push_str(&format!("{}\n", wrap(said, 0, Some(COLUMNS)))));
+    found.verdict.iter().for_each(|said| text += &(wrap(said, 0, Some(COLUMNS)) + "\n"));
     let heads = ["column", "values", "known", "replaced", "late", "unclear", "never", "unknown"];
     let mut counts = Aligned::new(1, heads);
+    let heads = ["", "row", "ticker", "series", "date", "decided", "value", "was", "first known", "known then"];
+    let (mut examples, mut has_examples) = (Aligned::new(10, heads), false);
     for column in &found.columns {
         let of = column.counts;
         let numbers = [of.values, of.known, of.replaced, of.late, of.unclear, of.never, of.unknown];
         counts.row([column.name.clone()].into_iter().chain(numbers.map(group_digits)));
-    }
-    text.push_str(&format!("\n{counts}"));
-    // What cannot be judged is no example of anything.
-    let wrong = found.columns.iter().flat_map(|column| column.examples.iter().map(move |example| (column, example)));
-    let mut wrong = wrong.filter(|(_, example)| example.outcome != Outcome::Unclear).peekable();
-    if wrong.peek().is_some() {
-        let heads = ["", "row", "ticker", "series", "date", "decided", "value", "was", "first known", "known then"];
-        let mut examples = Aligned::new(10, heads);
-        for (column, example) in wrong {
-            let series = example.period.zip(example.regime);
-            let first_known = example.first_known.as_deref().map_or_else(|| "-".to_owned(), to_seconds);
+        // What cannot be judged is no example of anything.
+        for example in column.examples.iter().filter(|example| example.outcome != Outcome::Unclear) {
+            has_examples = true;
             examples.row([
                 column.name.clone(),
                 group_digits(example.row),
                 example.ticker.clone(),
-                series.map_or_else(|| "-".to_owned(), |(period, regime)| format!("{period} {regime}")),
+                or_dash(example.period.zip(example.regime), |(period, regime)| format!("{period} {regime}")),
                 example.date.clone(),
                 to_seconds(&example.decided_at),
                 example.value.clone(),
                 example.outcome.as_str().to_owned(),
-                first_known,
-                example.known_then.clone().unwrap_or_else(|| "-".to_owned()),
+                or_dash(example.first_known.as_deref(), to_seconds),
+                or_dash(example.known_then.clone(), |known| known),
             ]);
         }
-        text.push_str(&format!("\n{examples}"));
+    }
+    text += &format!("\n{counts}");
+    if has_examples {
+        text += &format!("\n{examples}");
     }
     if !found.not_examined.is_empty() {
         let names: Vec<&str> = found.not_examined.iter().map(String::as_str).collect();
         let line = format!("not examined: {}", escape(&names.join(", ")));
-        text.push_str(&format!("\n{}\n", wrap(&line, 2, Some(COLUMNS))));
+        text += &format!("\n{}\n", wrap(&line, 2, Some(COLUMNS)));
     }
     text
 }

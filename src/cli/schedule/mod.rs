@@ -4,33 +4,22 @@ mod print;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bellwether::disk::file;
-use bellwether::error::Error;
-use bellwether::project::Project;
 use bellwether::run::{Control, Observer};
-use bellwether::text::escape::escape;
-use bellwether::text::human::{count_of, group_digits, took};
-use bellwether::time::Clock;
-use chrono::{DateTime, Utc};
+use bellwether::text::human::took;
 use tokio::sync::{Notify, watch};
 
-use super::interruptible_with;
-use super::log::{self, CommandEvent, Level, LogForm, LogLevel, LogLine};
-use super::options::{FolderOptions, PROGRESS, StoreOption, definition_value, usage};
-use super::progress::{self, Form};
-use super::talk::{Failure, Result, note, say};
+use super::log::{CommandEvent, Level, LogLine, warn};
+use super::prelude::*;
+use super::process::interruptible_with;
 use crate::schedule::{
-    Fault, Folders, HostName, LookRecord, Outcome, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions,
-    StatusDocument, StatusSite, Watcher, listen, metrics, to_minute, upcoming,
+    Fault, HostName, LookRecord, Outcome, RunRecord, ScheduleEvent, Scheduler, SchedulerOptions, StatusDocument,
+    StatusSite, Watcher, listen, metrics, to_minute, upcoming,
 };
 use print::Platform;
-
-/// How often the file of metrics is written if nothing happens.
-const METRICS_EVERY: Duration = Duration::from_secs(60);
 
 /// Run every definition that has a `[schedule]` at its times.
 ///
@@ -77,13 +66,8 @@ pub(super) struct Schedule {
     #[command(flatten)]
     store: StoreOption,
 
-    /// The format of events on standard error.
-    #[arg(long, value_enum, default_value_t = LogForm::Text, value_name = "FORM", env = "BELLWETHER_LOG", help_heading = PROGRESS)]
-    log: LogForm,
-
-    /// The level of log messages on standard error.
-    #[arg(long, value_enum, default_value_t = LogLevel::Off, value_name = "LEVEL", env = "BELLWETHER_LOG_LEVEL", help_heading = PROGRESS)]
-    log_level: LogLevel,
+    #[command(flatten)]
+    log: LogOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -106,15 +90,13 @@ impl Schedule {
         let folders = self.folders.of_project(project);
         if let Some(ScheduleAction::Print { platform }) = self.action {
             if self.once {
-                return Err(usage(
-                    "`--once` has no effect on `print`",
-                    "leave it out: the platform decides what it calls",
-                ));
+                let hint = "leave it out: the platform decides what it calls";
+                return Err(usage("`--once` has no effect on `print`", hint));
             }
             return say(&self.print(platform, project.root(), &folders)?);
         }
-        log::begin(self.log, self.log_level, None);
-        log::end(self.run(folders), self.log, None)
+        self.log.begin(None);
+        self.log.end(self.run(folders), None)
     }
 
     fn run(&self, folders: Folders) -> Result<()> {
@@ -123,8 +105,9 @@ impl Schedule {
         let [look, changed] = [(); 2].map(|()| Arc::new(Notify::new()));
         let hangup = (!self.once).then(|| Arc::clone(&look));
         interruptible_with(hangup, None, async |Control { stop, .. }| {
+            let form = self.log.form;
             let watcher: Arc<dyn Watcher> =
-                Arc::new(EventPrinter { form: self.log, hides_schedules: self.once, changed: Arc::clone(&changed) });
+                Arc::new(EventPrinter { form, hides_schedules: self.once, changed: Arc::clone(&changed) });
             let mut scheduler = Scheduler::new(SchedulerOptions {
                 definitions: folders.definitions.clone(),
                 data: folders.data.clone(),
@@ -146,15 +129,22 @@ impl Schedule {
                 let site = StatusSite::new(folders.clone(), looks.clone(), Clock::System);
                 let server = listen(address, self.listen_host.clone(), site, watcher, stop.clone()).await?;
                 let address = server.address;
-                match self.log {
+                match form {
                     LogForm::Text => note(&format!("listening on http://{address}/")),
                     LogForm::Json => LogLine::now(Level::Info, CommandEvent::Listening { address }).print(),
                 }
                 listening = Some(server);
             }
+            // The metrics are written whenever something has changed, and every minute.
+            let keep_metrics = async {
+                loop {
+                    self.write_metrics(&folders, &looks).await;
+                    let _ = tokio::time::timeout(Duration::from_secs(60), changed.notified()).await;
+                }
+            };
             let result = tokio::select! {
                 result = scheduler.run(&look) => result,
-                never = self.keep_metrics(&folders, &looks, &changed) => never,
+                never = keep_metrics => never,
             };
             self.write_metrics(&folders, &looks).await;
             if let Some(listening) = listening {
@@ -164,26 +154,13 @@ impl Schedule {
         })
     }
 
-    /// Writes the metrics whenever something has changed, and every minute.
-    async fn keep_metrics(
-        &self,
-        folders: &Folders,
-        looks: &watch::Receiver<LookRecord>,
-        changed: &Notify,
-    ) -> bellwether::error::Result<()> {
-        loop {
-            self.write_metrics(folders, looks).await;
-            let _ = tokio::time::timeout(METRICS_EVERY, changed.notified()).await;
-        }
-    }
-
     async fn write_metrics(&self, folders: &Folders, looks: &watch::Receiver<LookRecord>) {
         let Some(path) = self.metrics.clone() else { return };
         let (folders, look) = (folders.clone(), Some(looks.borrow().clone()));
         let write = move || metrics::write(&path, &StatusDocument::read(&folders, &[], look, Clock::System.now())?);
         let written = tokio::task::spawn_blocking(write).await;
         if let Err(error) = written.unwrap_or_else(|panic| Err(Error::worker(panic))) {
-            progress::warn(self.log, &format!("cannot write the metrics: {error}"));
+            warn(self.log.form, &format!("cannot write the metrics: {error}"));
         }
     }
 }
@@ -194,7 +171,7 @@ fn outcome(records: &[RunRecord], fault: Option<&Fault>) -> Result<()> {
     let of = |outcome: Outcome| records.iter().find(|record| record.outcome == outcome).map(|record| record.exit_code);
     let code = of(Outcome::Failure).or(fault.map(|fault| fault.exit_code));
     let code = code.or_else(|| of(Outcome::Interrupted)).or_else(|| of(Outcome::Later));
-    code.map_or(Ok(()), |code| Err(Failure::Told { code }))
+    code.map_or(Ok(()), |code| Err(Failure::Told(code)))
 }
 
 /// Events on standard error.
@@ -211,15 +188,16 @@ impl Watcher for EventPrinter {
         {
             return;
         }
+        let (level, text) = describe(event);
         match self.form {
-            LogForm::Text => note(&line(event)),
-            LogForm::Json => LogLine::now(level(event), event).print(),
+            LogForm::Text => note(&text),
+            LogForm::Json => LogLine::now(level, event).print(),
         }
         self.changed.notify_one();
     }
 
     fn observer(&self, definition: &str) -> Option<Arc<dyn Observer>> {
-        progress::observer(match self.form {
+        observer(match self.form {
             LogForm::Text => Form::Quiet(self.form),
             LogForm::Json => Form::Json(Some(definition.to_owned())),
         })
@@ -228,110 +206,95 @@ impl Watcher for EventPrinter {
 
 /// The next times of a schedule, a line each, on its own clock, and in UTC if that is another one.
 pub(super) fn next_times(schedule: &bellwether::plan::Schedule) -> String {
-    const SHOWN: usize = 5;
     let line = |time: DateTime<Utc>| {
         let there = time.with_timezone(&schedule.timezone.0).format("%a %Y-%m-%d %H:%M:%S %Z").to_string();
         if there.ends_with(" UTC") { format!("  {there}\n") } else { format!("  {there}, {}\n", to_minute(time)) }
     };
-    upcoming(schedule, Clock::System.now()).take(SHOWN).map(line).collect()
+    upcoming(schedule, Clock::System.now()).take(5).map(line).collect()
 }
 
-fn line(event: &ScheduleEvent<'_>) -> String {
-    let at = |instant: Option<_>| instant.map_or_else(|| "never".to_owned(), to_minute);
+/// The level of an event, and its text for people.
+fn describe(event: &ScheduleEvent<'_>) -> (Level, String) {
+    use Level::{Error, Info, Warn};
     match event {
-        ScheduleEvent::Scheduled { definition, next } => format!("{definition}: scheduled, next {}", at(*next)),
-        ScheduleEvent::Unscheduled { definition } => format!("{definition}: no longer scheduled"),
-        ScheduleEvent::Broken { definition, error } => {
-            format!("{definition}: not scheduled until this is fixed\n{}", explain(error))
+        ScheduleEvent::Scheduled { definition, next } => {
+            let next = next.map_or_else(|| "never".to_owned(), to_minute);
+            (Info, format!("{definition}: scheduled, next {next}"))
         }
-        ScheduleEvent::LookFailed { error } => format!("nothing is started until this is fixed\n{}", explain(error)),
-        ScheduleEvent::Recovered { definition: Some(definition) } => format!("{definition}: fixed"),
-        ScheduleEvent::Recovered { definition: None } => "fixed".to_owned(),
+        ScheduleEvent::Unscheduled { definition } => (Info, format!("{definition}: no longer scheduled")),
+        ScheduleEvent::Broken { definition, error } => {
+            (Error, format!("{definition}: not scheduled until this is fixed\n{}", explain(error)))
+        }
+        ScheduleEvent::LookFailed { error } => {
+            (Error, format!("nothing is started until this is fixed\n{}", explain(error)))
+        }
+        ScheduleEvent::Recovered { definition: Some(definition) } => (Info, format!("{definition}: fixed")),
+        ScheduleEvent::Recovered { definition: None } => (Info, "fixed".to_owned()),
         ScheduleEvent::NotStarted { record } => {
             let due = record.due.map_or_else(String::new, |due| format!(" at {}", to_minute(due)));
-            format!("{}: was due{due} and did not start", record.definition)
+            (Error, format!("{}: was due{due} and did not start", record.definition))
         }
         ScheduleEvent::Missed { definition, missed } => {
-            format!("{definition}: skipped {}", count_of(*missed as u64, "missed time", "missed times"))
-        }
-        ScheduleEvent::Started { definition, due, attempt: 1 } => {
-            format!("{definition}: started, due {}", to_minute(*due))
+            let times = count_of(*missed as u64, "missed time", "missed times");
+            (Warn, format!("{definition}: skipped {times}"))
         }
         ScheduleEvent::Started { definition, due, attempt } => {
-            format!("{definition}: started again, due {}, attempt {attempt}", to_minute(*due))
+            let again = if *attempt > 1 { " again" } else { "" };
+            let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
+            (Info, format!("{definition}: started{again}, due {}{attempt}", to_minute(*due)))
         }
-        ScheduleEvent::Ended { record, retry } => ended_line(record, *retry),
-        ScheduleEvent::InProgress { definition, retry: Some(at) } => {
-            format!("{definition}: another run is in progress, retry at {}", to_minute(*at))
-        }
-        ScheduleEvent::InProgress { definition, retry: None } => {
-            format!("{definition}: another run is still in progress, gave up at the deadline")
+        ScheduleEvent::Ended { record, retry } => describe_end(record, *retry),
+        ScheduleEvent::InProgress { definition, retry } => {
+            let until = retry.map(|at| format!("in progress, retry at {}", to_minute(at)));
+            let until = until.unwrap_or_else(|| "still in progress, gave up at the deadline".to_owned());
+            (Warn, format!("{definition}: another run is {until}"))
         }
         ScheduleEvent::AlreadyRun { definition, due, run } => {
-            format!("{definition}: run {run} already covers {}", to_minute(*due))
+            (Info, format!("{definition}: run {run} already covers {}", to_minute(*due)))
         }
         ScheduleEvent::Unanswered { reason } => {
-            format!("warning: connections to the status page were closed unanswered: {}", escape(reason))
+            let what = "connections to the status page were closed unanswered";
+            (Warn, format!("warning: {what}: {}", escape(reason)))
         }
-        ScheduleEvent::Stopping { running: 0 } => "stopping".to_owned(),
+        ScheduleEvent::Stopping { running: 0 } => (Info, "stopping".to_owned()),
         ScheduleEvent::Stopping { running } => {
-            format!("stopping, interrupting {}", count_of(*running as u64, "run", "runs"))
+            (Info, format!("stopping, interrupting {}", count_of(*running as u64, "run", "runs")))
         }
     }
 }
 
 /// An error with its reasons and its hint.
 fn explain(error: &Error) -> String {
-    let text = error.to_string();
-    if text.starts_with("error: ") {
-        return text;
+    // The problems of a file print their own headers and hints.
+    if let Some(problems) = error.problems() {
+        return problems.to_string();
     }
-    let reasons: String = error.causes().map(|cause| format!(": {cause}")).collect();
-    let hint = error.hint().map_or_else(String::new, |hint| format!("\nhint: {}", escape(hint)));
-    format!("error: {}{hint}", escape(&format!("{text}{reasons}")))
+    format!("error: {}{}", escape(&error.in_one_line()), hint_line(error.hint()))
 }
 
-fn ended_line(record: &RunRecord, retry: Option<DateTime<Utc>>) -> String {
-    let RunRecord { definition, outcome, seconds, .. } = record;
-    let time = took(Duration::try_from_secs_f64(*seconds).unwrap_or_default());
+fn hint_line(hint: Option<&str>) -> String {
+    hint.map_or_else(String::new, |hint| format!("\nhint: {}", escape(hint)))
+}
+
+fn describe_end(record: &RunRecord, retry: Option<DateTime<Utc>>) -> (Level, String) {
+    let definition = &record.definition;
+    let time = took(Duration::try_from_secs_f64(record.seconds).unwrap_or_default());
     let reason = escape(&record.reason().unwrap_or_default()).into_owned();
-    match (outcome, &record.published) {
+    match (record.outcome, &record.published) {
         (Outcome::Success, Some(published)) => {
-            let newest =
-                published.dates.as_ref().map_or_else(String::new, |[_, newest]| format!(", newest date {newest}"));
-            format!("{definition}: published {} rows in {time}{newest}", group_digits(published.rows))
+            let newest = published.dates.as_ref().map(|[_, newest]| format!(", newest date {newest}"));
+            let (rows, newest) = (group_digits(published.rows), newest.unwrap_or_default());
+            (Level::Info, format!("{definition}: published {rows} rows in {time}{newest}"))
         }
-        (Outcome::Success, None) => format!("{definition}: published in {time}"),
+        (Outcome::Success, None) => (Level::Info, format!("{definition}: published in {time}")),
         (Outcome::Later, _) => {
             let at = retry.map_or_else(String::new, |at| format!(", retry at {}", to_minute(at)));
-            format!("{definition}: temporary failure after {time}{at}: {reason}")
+            (Level::Warn, format!("{definition}: temporary failure after {time}{at}: {reason}"))
         }
         (Outcome::Failure, _) => {
-            let hint = record.hint.as_ref().map_or_else(String::new, |hint| format!("\nhint: {}", escape(hint)));
-            format!("{definition}: failed after {time}: {reason}{hint}")
+            let hint = hint_line(record.hint.as_deref());
+            (Level::Error, format!("{definition}: failed after {time}: {reason}{hint}"))
         }
-        (Outcome::Interrupted, _) => format!("{definition}: interrupted after {time}"),
-    }
-}
-
-fn level(event: &ScheduleEvent<'_>) -> Level {
-    match event {
-        ScheduleEvent::Broken { .. } | ScheduleEvent::LookFailed { .. } | ScheduleEvent::NotStarted { .. } => {
-            Level::Error
-        }
-        ScheduleEvent::Missed { .. } | ScheduleEvent::InProgress { .. } | ScheduleEvent::Unanswered { .. } => {
-            Level::Warn
-        }
-        ScheduleEvent::Ended { record, .. } => match record.outcome {
-            Outcome::Success | Outcome::Interrupted => Level::Info,
-            Outcome::Later => Level::Warn,
-            Outcome::Failure => Level::Error,
-        },
-        ScheduleEvent::Scheduled { .. }
-        | ScheduleEvent::Unscheduled { .. }
-        | ScheduleEvent::Recovered { .. }
-        | ScheduleEvent::Started { .. }
-        | ScheduleEvent::AlreadyRun { .. }
-        | ScheduleEvent::Stopping { .. } => Level::Info,
+        (Outcome::Interrupted, _) => (Level::Info, format!("{definition}: interrupted after {time}")),
     }
 }

@@ -9,20 +9,18 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
 
+use bellwether::definition;
 use bellwether::disk::file::FileError;
-use bellwether::error::{self, Error};
 use bellwether::key::source::{FILE_VARIABLE, VARIABLE};
 use bellwether::plan::{Plan, StoreUrl};
-use bellwether::text::escape::{escape, shell};
+use bellwether::text::escape::shell;
 use bellwether::trust;
 use clap::ValueEnum;
 
 use super::Schedule;
-use crate::cli::log::{LogForm, LogLevel};
-use crate::cli::talk::Result;
-use crate::schedule::{Folders, files, nothing_scheduled};
+use crate::cli::prelude::*;
+use crate::schedule::{files, nothing_scheduled};
 
 /// A platform that runs programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -47,65 +45,55 @@ impl Schedule {
         let key_file = absolute(&root.join(key_file))?;
 
         let (store, mut variables) = (self.store.url(None)?, other_variables());
-        let (mut listed, mut stores) = (String::new(), Vec::from_iter(store.as_ref().and_then(StoreUrl::folder)));
+        let (mut about, mut stores) = (String::new(), Vec::from_iter(store.as_ref().and_then(StoreUrl::folder)));
         for path in files(&folders.definitions)?.into_values() {
-            let plan = Plan::of(bellwether::definition::find(&path.to_string_lossy(), &folders.definitions)?)?;
+            let plan = Plan::of(definition::find(&path.to_string_lossy(), &folders.definitions)?)?;
             if let Some(schedule) = &plan.schedule {
-                listed.push_str(&format!("#   {}: {} in {}\n", plan.name, schedule.cron, schedule.timezone));
+                about += &format!("#   {}: {} in {}\n", plan.name, schedule.cron, schedule.timezone);
                 stores.extend(plan.store.as_ref().and_then(StoreUrl::folder));
                 variables.extend(plan.address_variables.iter().cloned());
             }
         }
-        if listed.is_empty() {
+        if about.is_empty() {
             return Err(nothing_scheduled(&folders.definitions).into());
         }
-        let (words, mut left_out) = self.words(platform, &root, [&data, &archive], metrics.as_deref())?;
-        if !variables.is_empty() {
-            let names: Vec<String> = variables.iter().map(|name| format!("`{}`", escape(name))).collect();
-            let names = names.join(", ");
-            left_out.push_str(&format!("# Left out: {names}. Set them there if the program needs them.\n"));
-        }
-        let about = format!("{listed}{EXIT_CODES}{left_out}");
-        if platform == Platform::Crontab {
-            return Ok(crontab(&about, &key_file, &words));
-        }
-        let metrics = metrics.as_deref().and_then(Path::parent).map(Path::to_owned);
-        let folders = [data, archive].into_iter().chain(metrics).chain(stores).collect();
-        Ok(systemd(&about, &root, folders, &words))
-    }
+        about += "# Exit codes: 0 published; 75 a temporary failure, the next start resumes; 4 a check of the data failed and nothing was\n\
+                  # published; 2 an invalid definition; 130 interrupted, the next start resumes; 1 any other failure.\n";
 
-    /// The words of the command, with all that is not as by default; and as comments, what the platform has no use for.
-    fn words(
-        &self,
-        platform: Platform,
-        root: &Path,
-        [data, archive]: [&Path; 2],
-        metrics: Option<&Path>,
-    ) -> Result<(Vec<String>, String)> {
+        // The words of the command, with all that is not as by default; and as comments, what the platform has no use for.
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut words = vec![text(&absolute(&env::current_exe().map_err(Error::start)?)?), "schedule".to_owned()];
         words.extend((platform == Platform::Crontab).then(|| "--once".to_owned()));
-        let options = [
-            ("--directory", Some(text(root))),
-            ("--data", Some(text(data))),
-            ("--archive", (archive != data.join("archive")).then(|| text(archive))),
+        let mut options = vec![
+            ("--directory", Some(text(&root))),
+            ("--data", Some(text(&data))),
+            ("--archive", (archive != data.join("archive")).then(|| text(&archive))),
             ("--jobs", (self.jobs != NonZeroUsize::MIN).then(|| self.jobs.to_string())),
-            ("--metrics", metrics.map(text)),
-            ("--store", self.store.url(None)?.map(|store| store.to_string())),
-            ("--log", name_unless(self.log, LogForm::Text)),
-            ("--log-level", name_unless(self.log_level, LogLevel::Off)),
+            ("--metrics", metrics.as_deref().map(text)),
+            ("--store", store.as_ref().map(ToString::to_string)),
+            ("--log", name_unless(self.log.form, LogForm::Text)),
+            ("--log-level", name_unless(self.log.level, LogLevel::Off)),
             ("--listen", self.listen.map(|address| address.to_string())),
         ];
-        let hosts = self.listen_host.iter().map(|host| ("--listen-host", Some(host.to_string())));
-        let mut left_out = String::new();
-        for (option, value) in options.into_iter().chain(hosts).filter_map(|(option, value)| Some((option, value?))) {
+        options.extend(self.listen_host.iter().map(|host| ("--listen-host", Some(host.to_string()))));
+        for (option, value) in options {
+            let Some(value) = value else { continue };
             if platform == Platform::Crontab && option.starts_with("--listen") {
-                left_out.push_str(&format!("# Left out: `{option} {value}`. Nothing listens between the runs.\n"));
+                about += &format!("# Left out: `{option} {value}`. Nothing listens between the runs.\n");
             } else {
                 words.extend([option.to_owned(), value]);
             }
         }
-        Ok((words, left_out))
+        if !variables.is_empty() {
+            let names: Vec<String> = variables.iter().map(|name| format!("`{}`", escape(name))).collect();
+            about += &format!("# Left out: {}. Set them there if the program needs them.\n", names.join(", "));
+        }
+        if platform == Platform::Crontab {
+            return Ok(crontab(&about, &key_file, &words));
+        }
+        let metrics = metrics.as_deref().and_then(Path::parent).map(Path::to_owned);
+        let folders: Vec<PathBuf> = [data, archive].into_iter().chain(metrics).chain(stores).collect();
+        Ok(systemd(&about, &root, &folders, &words))
     }
 }
 
@@ -125,12 +113,6 @@ fn other_variables() -> BTreeSet<String> {
     set.filter_map(|(name, _)| name.into_string().ok()).filter(is_read).collect()
 }
 
-/// What the exit codes mean, as comments.
-const EXIT_CODES: &str = "\
-# Exit codes: 0 published; 75 a temporary failure, the next start resumes; 4 a check of the data failed and nothing was
-# published; 2 an invalid definition; 130 interrupted, the next start resumes; 1 any other failure.
-";
-
 /// A path that can stand in a line of a file, on every platform.
 fn absolute(path: &Path) -> error::Result<PathBuf> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
@@ -146,6 +128,8 @@ fn absolute(path: &Path) -> error::Result<PathBuf> {
 
 fn crontab(about: &str, key_file: &Path, words: &[String]) -> String {
     let command: Vec<String> = words.iter().map(|word| shell(word)).collect();
+    // A percent sign is a line break to cron.
+    let (command, key) = (command.join(" ").replace('%', "\\%"), key_file.display());
     format!(
         "\
 # Install with `crontab -e`. Every five minutes, what is due is run; nothing is printed if nothing is due, and cron mails
@@ -154,14 +138,11 @@ fn crontab(about: &str, key_file: &Path, words: &[String]) -> String {
 # Put the API key into a file that only you can read, and name it here.
 BELLWETHER_API_KEY_FILE={key}
 */5 * * * * {command}
-",
-        key = key_file.display(),
-        // A percent sign is a line break to cron.
-        command = command.join(" ").replace('%', "\\%"),
+"
     )
 }
 
-fn systemd(about: &str, root: &Path, folders: Vec<PathBuf>, words: &[String]) -> String {
+fn systemd(about: &str, root: &Path, folders: &[PathBuf], words: &[String]) -> String {
     // Variables stand in arguments, but not in the path of the program.
     let words = words.iter().enumerate();
     let command: Vec<String> =
@@ -177,41 +158,8 @@ fn systemd(about: &str, root: &Path, folders: Vec<PathBuf>, words: &[String]) ->
     let is_private = !is_temporary(root) && !folders.iter().any(|folder| is_temporary(folder));
     let path = |path: &Path| path.to_string_lossy().replace('%', "%%");
     format!(
-        "\
-# Install as /etc/systemd/system/bellwether.service, put the API key into /etc/bellwether/api-key (mode 600), then:
-#   systemctl daemon-reload && systemctl enable --now bellwether
-# `systemctl reload bellwether` reads changed definitions at once; they are picked up within seconds anyway.
-# Without an API key, as for the demo service, remove the two lines with `api-key`.
-# Definitions, each in its own time zone:
-{about}
-[Unit]
-Description=Bellwether: scheduled datasets of {root}
-Wants=network-online.target
-After=time-sync.target network-online.target
-
-[Service]
-Type=exec
-ExecStart={command}
-ExecReload=/bin/kill -HUP $MAINPID
-WorkingDirectory={root}
-LoadCredential=api-key:/etc/bellwether/api-key
-Environment=BELLWETHER_API_KEY_FILE=%d/api-key
-# On SIGTERM runs are interrupted; the next start resumes them.
-KillMode=mixed
-TimeoutStopSec=120
-SuccessExitStatus=130
-Restart=on-failure
-RestartSec=30
-RestartPreventExitStatus=2
-# The files belong to the user of the service: name one who may write {data}.
-# User=bellwether
-NoNewPrivileges=yes
-{private}ProtectSystem=strict
-ReadWritePaths={writable}
-
-[Install]
-WantedBy=multi-user.target
-",
+        include_str!("bellwether.service"),
+        about = about,
         root = path(root),
         data = path(&folders[0]),
         command = command.join(" "),

@@ -3,25 +3,19 @@
 mod table;
 
 use std::collections::VecDeque;
-use std::path::Path;
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
-use bellwether::error::Error;
 use bellwether::export::{Coding, Destination, PublishedReader, RowEncoding, RowFormat, RowOutput};
 use bellwether::load::file::{FileRows, names_file};
 use bellwether::load::{AdHoc, Dataset, Published, Selection};
 use bellwether::plan::{Added, Claims, Column, Shape};
-use bellwether::project::Project;
-use bellwether::run::{AsOf, FetchItem, Past};
+use bellwether::run::{AsOf, Past};
 use bellwether::serve::draw::Draw;
-use bellwether::text::human::{count_of, group_digits};
-use chrono::NaiveDate;
 
-use super::options::{FolderOptions, Include, OUTPUT, SELECTION, StoreOption, WantedRows, as_of, day, one_of, usage};
-use super::talk::{Result, data as stdout, say};
+use super::prelude::*;
 pub(super) use table::{ColumnOption, MAX_ROWS, first_rows_of, table};
 
 /// The default number of rows.
@@ -108,18 +102,11 @@ pub(super) struct Show {
 /// The rows to choose from.
 struct ShownRows {
     schema: SchemaRef,
-    /// The matrix that they are of; none for a long dataset.
-    matrix: Option<Matrix>,
+    /// The matrix that they are of, and how many others are selected; none for a long dataset.
+    matrix: Option<(String, usize)>,
     /// Number of rows, if it is known without reading them.
     count: Option<u64>,
     batches: Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>,
-}
-
-/// A matrix among those that are selected.
-struct Matrix {
-    name: String,
-    /// How many others are selected.
-    others: usize,
 }
 
 /// How rows are printed.
@@ -132,61 +119,37 @@ enum ShowFormat {
 
 impl Show {
     pub(super) fn execute(self, project: &Project) -> Result<()> {
-        let file = names_file(&self.dataset);
-        let subject = match (&self.as_of, &file) {
-            (None, Some(file)) if self.include.claims() == Claims::LeftOut && !self.history && self.add.is_empty() => {
-                let FileRows { schema, count, batches } = FileRows::open(file, self.selection())?;
-                ShownRows { schema, matrix: None, count, batches }
-            }
-            (_, Some(_)) => {
-                let hint = "name a definition, or leave out `--as-of`, `--history`, `--add` and `--include`";
-                return Err(usage("a file has no past and no claims", hint));
-            }
-            (Some(as_of), None) => self.rebuild(Some(as_of), &self.dataset, project)?,
-            (None, None) if self.history => self.rebuild(None, &self.dataset, project)?,
-            (None, None) if !self.add.is_empty() => self.with_added(project)?,
-            (None, None) if self.include.claims() == Claims::Included => {
-                let hint =
-                    "a published dataset has what was counted when it was built: `bellwether build --include claimed`";
-                return Err(usage("`--include` needs `--as-of`", hint));
-            }
-            (None, None) => self.published_version(project)?,
+        let ShownRows { schema, matrix, count, mut batches } = self.rows(project)?;
+        let format = match self.format {
+            ShowFormat::Table => None,
+            ShowFormat::Csv => Some(RowFormat::Csv(Coding::Plain)),
+            ShowFormat::Json => Some(RowFormat::Json),
         };
-        let ShownRows { schema, matrix, count, mut batches } = subject;
-        let is_table = matches!(self.format, ShowFormat::Table);
         let mut seen = 0;
         let counted = batches.by_ref().inspect(|batch| seen += batch.as_ref().map_or(0, RecordBatch::num_rows) as u64);
         let rows = match (self.head, self.last(), self.sample) {
             (_, Some(count), _) => tail(counted, count),
             (_, _, Some(count)) => sample(counted, count),
             (Some(count), ..) => head(counted, count),
-            _ if is_table => head(counted, if self.history { VALUES } else { ROWS }),
+            _ if format.is_none() => head(counted, if self.history { VALUES } else { ROWS }),
             _ => Ok(Vec::new()),
         };
         let rows = rows.map_err(Error::of_stream)?;
-        let format = match self.format {
-            ShowFormat::Table => {
-                let all = match count {
-                    Some(count) => count,
-                    None => {
-                        for batch in batches {
-                            seen += batch.map_err(Error::of_stream)?.num_rows() as u64;
-                        }
-                        seen
-                    }
-                };
-                return self.print_table(&schema, &rows, matrix, all);
+        let Some(format) = format else {
+            if count.is_none() {
+                for batch in batches {
+                    seen += batch.map_err(Error::of_stream)?.num_rows() as u64;
+                }
             }
-            ShowFormat::Csv => RowFormat::Csv(Coding::Plain),
-            ShowFormat::Json => RowFormat::Json,
+            return self.print_table(&schema, &rows, matrix, count.unwrap_or(seen));
         };
-        if let Some(Matrix { name, others: 1.. }) = matrix {
+        if let Some((name, 1..)) = matrix {
             let hint = format!("choose one with `--period`, `--regime` and `--columns`, or print a table of `{name}`");
             return Err(usage("several matrices are selected, and this format has room for one", &hint));
         }
         let to = Destination::Stream(Box::new(stdout()));
         let mut out = RowOutput::begin(format, to, schema, &RowEncoding::default())?;
-        rows.iter().try_for_each(|rows: &RecordBatch| out.write(rows))?;
+        rows.iter().try_for_each(|rows| out.write(rows))?;
         if self.head.is_none() && self.tail.is_none() && self.sample.is_none() {
             for batch in batches {
                 out.write(&batch.map_err(Error::of_stream)?)?;
@@ -195,8 +158,56 @@ impl Show {
         Ok(out.finish()?)
     }
 
+    /// The rows that are meant: of a file, of the past, or of a published version.
+    fn rows(&self, project: &Project) -> Result<ShownRows> {
+        let counts_claims = self.include.claims() == Claims::Included;
+        let is_of_past = self.as_of.is_some() || self.history || !self.add.is_empty();
+        if let Some(file) = names_file(&self.dataset) {
+            if is_of_past || counts_claims {
+                let hint = "name a definition, or leave out `--as-of`, `--history`, `--add` and `--include`";
+                return Err(usage("a file has no past and no claims", hint));
+            }
+            let FileRows { schema, count, batches } = FileRows::open(&file, self.selection())?;
+            return Ok(ShownRows { schema, matrix: None, count, batches });
+        }
+        if self.as_of.is_some() || self.history {
+            return self.rebuild(self.as_of.as_ref(), &self.dataset, project);
+        }
+        if counts_claims && !is_of_past {
+            let hint =
+                "a published dataset has what was counted when it was built: `bellwether build --include claimed`";
+            return Err(usage("`--include` needs `--as-of`", hint));
+        }
+        let folders = self.folders.of_project(project);
+        self.store.fetch_version(&self.dataset, &folders, project)?;
+        let datasets = folders.data.join("datasets");
+        if is_of_past {
+            // A published version, built again with further columns.
+            let reference = PublishedReader::find(&datasets, &self.dataset)?.name();
+            let (name, id) = reference.split_once('/').unwrap_or((&reference, ""));
+            let id = id.rsplit('/').next().unwrap_or(id);
+            return self.rebuild(Some(&AsOf::Named(id.to_owned())), name, project);
+        }
+        match Published::find(&datasets, &self.dataset)?.select(self.selection())? {
+            Published::Long(dataset) => {
+                let rows = self.last().map(|rows| dataset.ending(rows));
+                ShownRows::new(rows.as_ref().unwrap_or(&dataset), None)
+            }
+            Published::Wide(matrices) => {
+                let (matrix, dataset) = first(matrices)?;
+                ShownRows::new(&dataset, Some(matrix))
+            }
+        }
+    }
+
     /// Prints rows as a table, with which part of all that is, and which matrix.
-    fn print_table(&self, schema: &Schema, rows: &[RecordBatch], matrix: Option<Matrix>, all: u64) -> Result<()> {
+    fn print_table(
+        &self,
+        schema: &Schema,
+        rows: &[RecordBatch],
+        matrix: Option<(String, usize)>,
+        all: u64,
+    ) -> Result<()> {
         let chosen_by = match &matrix {
             Some(_) if self.wanted.tickers.is_empty() => ColumnOption::Ticker,
             None if self.columns.is_empty() => ColumnOption::Columns,
@@ -207,31 +218,17 @@ impl Show {
         if shown != all && shown != 0 {
             text += &format!("{} of {}\n", group_digits(shown), count_of(all, "row", "rows"));
         }
-        match matrix {
-            None => {}
-            Some(Matrix { name, others: 0 }) => text += &format!("`{name}`\n"),
-            Some(Matrix { name, others }) => {
-                let which = format!("`{name}`, the first of {} matrices", others + 1);
-                text += &format!("{which}; `--period`, `--regime` and `--columns` choose another\n");
-            }
+        if let Some((name, others)) = matrix {
+            text += &match others {
+                0 => format!("`{name}`\n"),
+                _ => format!(
+                    "`{name}`, the first of {} matrices; `--period`, `--regime` and `--columns` choose another\n",
+                    others + 1
+                ),
+            };
         }
-        say(&(text + &names_file(&self.dataset).map_or_else(String::new, |file| others(&file))))
-    }
-
-    /// A published version.
-    fn published_version(&self, project: &Project) -> Result<ShownRows> {
-        let folders = self.folders.of_project(project);
-        self.store.fetch_version(&self.dataset, &folders, project)?;
-        match Published::find(&folders.data.join("datasets"), &self.dataset)?.select(self.selection())? {
-            Published::Long(dataset) => {
-                let rows = self.last().map(|rows| dataset.ending(rows));
-                ShownRows::new(rows.as_ref().unwrap_or(&dataset), None)
-            }
-            Published::Wide(matrices) => {
-                let (matrix, dataset) = first(matrices)?;
-                ShownRows::new(&dataset, Some(matrix))
-            }
-        }
+        text += &names_file(&self.dataset).map_or_else(String::new, |file| others(&file));
+        say(&text)
     }
 
     /// A dataset that is built in memory, as it was known, or the history of its values.
@@ -244,85 +241,75 @@ impl Show {
             let values = Dataset::history(&plan, &folders.archive, &ad_hoc)?;
             return ShownRows::new(&values.select(self.selection())?, None);
         }
-        let names = plan.dataset.written.names();
         // The columns that become matrices.
-        let values: Option<Vec<String>> = match &plan.dataset.shape {
-            Shape::Long => None,
-            Shape::Wide(_) if !self.columns.is_empty() => Some(self.columns.clone()),
-            Shape::Wide(values) => Some(values.iter().map(|value| names.of(value).to_owned()).collect()),
+        let names = plan.dataset.written.names();
+        let values: Vec<String> = match &plan.dataset.shape {
+            Shape::Wide(values) if self.columns.is_empty() => {
+                values.iter().map(|value| names.of(value).to_owned()).collect()
+            }
+            _ => self.columns.clone(),
         };
+        let is_long = plan.dataset.shape == Shape::Long;
         let ad_hoc = AdHoc { add: self.add.clone(), ..ad_hoc };
         let dataset = Dataset::from_archive(plan, &folders.archive, &ad_hoc)?;
-        let Some(values) = values else { return ShownRows::new(&dataset.select(self.selection())?, None) };
+        if is_long {
+            return ShownRows::new(&dataset.select(self.selection())?, None);
+        }
         let rows = dataset.select(Selection { columns: None, ..self.selection() })?;
         let values: Vec<&str> = values.iter().map(String::as_str).collect();
         let (matrix, rows) = first(rows.matrices(&values, Column::Date)?)?;
-        Ok(ShownRows {
-            schema: rows.schema(),
-            matrix: Some(matrix),
-            count: None,
-            batches: Box::new([Ok(rows)].into_iter()),
-        })
-    }
-
-    /// A published version, built again with further columns.
-    fn with_added(&self, project: &Project) -> Result<ShownRows> {
-        let folders = self.folders.of_project(project);
-        self.store.fetch_version(&self.dataset, &folders, project)?;
-        let version = PublishedReader::find(&folders.data.join("datasets"), &self.dataset)?;
-        let reference = version.name();
-        let (name, id) = reference.split_once('/').unwrap_or((&reference, ""));
-        let id = id.rsplit('/').next().unwrap_or(id);
-        self.rebuild(Some(&AsOf::Named(id.to_owned())), name, project)
+        let (schema, matrix) = (rows.schema(), Some(matrix));
+        Ok(ShownRows { schema, matrix, count: None, batches: Box::new([Ok(rows)].into_iter()) })
     }
 
     /// How many of the last rows to print, if not others: of a dataset in the usual order, the newest of its last ticker.
     fn last(&self) -> Option<usize> {
         let is_chosen = self.head.is_some() || self.sample.is_some() || self.history;
-        let is_default = matches!(self.format, ShowFormat::Table) && !is_chosen && names_file(&self.dataset).is_none();
+        let is_default = self.format == ShowFormat::Table && !is_chosen && names_file(&self.dataset).is_none();
         self.tail.or(is_default.then_some(ROWS))
     }
 
     /// The part of the dataset to show.
     fn selection(&self) -> Selection {
-        let selection = self.wanted.selection();
+        let wanted = &self.wanted;
         Selection {
             columns: (!self.columns.is_empty()).then(|| self.columns.clone()),
-            from: self.date.or(selection.from),
-            to: self.date.and_then(|date| date.succ_opt()).or(selection.to),
-            ..selection
+            tickers: set(&wanted.tickers),
+            sectors: set(&wanted.sectors),
+            periods: set(&wanted.periods),
+            regimes: set(&wanted.regimes),
+            from: self.date.or(wanted.from),
+            to: self.date.and_then(|date| date.succ_opt()).or(wanted.to),
         }
     }
 }
 
 impl ShownRows {
-    fn new(dataset: &Dataset, matrix: Option<Matrix>) -> Result<Self> {
-        Ok(Self {
-            schema: dataset.schema(),
-            matrix,
-            count: dataset.known_count(),
-            batches: Box::new(dataset.batches()?),
-        })
+    fn new(dataset: &Dataset, matrix: Option<(String, usize)>) -> Result<Self> {
+        let (schema, count) = (dataset.schema(), dataset.known_count());
+        Ok(Self { schema, matrix, count, batches: Box::new(dataset.batches()?) })
     }
 }
 
-/// The first of some matrices, by name.
-fn first<T>(matrices: impl IntoIterator<Item = (String, T), IntoIter: ExactSizeIterator>) -> Result<(Matrix, T)> {
+/// The first of some matrices, by name, with the number of the others.
+fn first<T>(
+    matrices: impl IntoIterator<Item = (String, T), IntoIter: ExactSizeIterator>,
+) -> Result<((String, usize), T)> {
     let mut matrices = matrices.into_iter();
     let Some((name, first)) = matrices.next() else {
         return Err(usage("no matrix is selected", "choose another period, regime or range of dates"));
     };
-    Ok((Matrix { name, others: matrices.len() }, first))
+    Ok(((name, matrices.len()), first))
 }
 
 /// What else opens a file. DuckDB reads no Arrow, and Tabiew nothing compressed.
 fn others(file: &Path) -> String {
     let name = file.to_string_lossy();
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '/' | '.' | '_' | '-' | '=' | '+');
-    let [mut tabiew, mut duckdb] = ["`tw`".to_owned(), "`duckdb`".to_owned()];
-    if name.chars().all(is_plain) {
-        (tabiew, duckdb) = (format!("`tw {name}`"), format!("`duckdb -c \"from '{name}'\"`"));
-    }
+    let (tabiew, duckdb) = match name.chars().all(is_plain) {
+        true => (format!("`tw {name}`"), format!("`duckdb -c \"from '{name}'\"`")),
+        false => ("`tw`".to_owned(), "`duckdb`".to_owned()),
+    };
     match file.extension().and_then(|ending| ending.to_str()) {
         Some("arrow") => format!("{tabiew} opens it as well\n"),
         Some("gz" | "zst") => format!("{duckdb} opens it as well\n"),
@@ -331,9 +318,9 @@ fn others(file: &Path) -> String {
 }
 
 /// The first rows of a dataset as a table.
-pub(super) fn first_rows(dataset: &Dataset) -> Result<String> {
+pub(super) fn first_rows(dataset: &Dataset) -> error::Result<String> {
     let rows = head(dataset.batches()?, ROWS).map_err(Error::of_stream)?;
-    Ok(table(&dataset.schema(), &rows, ColumnOption::Columns)?)
+    table(&dataset.schema(), &rows, ColumnOption::Columns)
 }
 
 /// A number of rows.
@@ -341,11 +328,10 @@ fn rows(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "use a whole number of rows, such as `20`".to_owned())
 }
 
+type Batches = Result<Vec<RecordBatch>, ArrowError>;
+
 /// The first rows; reading stops after them.
-fn head(
-    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
-    count: usize,
-) -> Result<Vec<RecordBatch>, ArrowError> {
+fn head(batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>, count: usize) -> Batches {
     let (mut rows, mut missing) = (Vec::new(), count);
     for batch in batches {
         let batch = batch?;
@@ -360,17 +346,14 @@ fn head(
 }
 
 /// The last rows.
-fn tail(
-    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
-    count: usize,
-) -> Result<Vec<RecordBatch>, ArrowError> {
-    let (mut rows, mut held) = (VecDeque::new(), 0);
+fn tail(batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>, count: usize) -> Batches {
+    let (mut rows, mut held) = (VecDeque::<RecordBatch>::new(), 0);
     for batch in batches {
         let batch = batch?;
         held += batch.num_rows();
         rows.push_back(batch);
-        while rows.front().is_some_and(|first| held - first.num_rows() >= count) {
-            held -= rows.pop_front().map_or(0, |first: RecordBatch| first.num_rows());
+        while let Some(first) = rows.pop_front_if(|first| held - first.num_rows() >= count) {
+            held -= first.num_rows();
         }
     }
     if let Some(first) = rows.front_mut() {
@@ -381,22 +364,22 @@ fn tail(
 }
 
 /// A uniform random sample of the rows, in order; the same for the same dataset.
-fn sample(
-    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
-    count: usize,
-) -> Result<Vec<RecordBatch>, ArrowError> {
+fn sample(batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>, count: usize) -> Batches {
     let mut sampled: Vec<(usize, RecordBatch)> = Vec::new();
     let random = Draw::from_seed(0);
     let mut seen = 0;
     for batch in batches {
         let batch = batch?;
         for row in 0..batch.num_rows() {
-            let index = if sampled.len() < count { sampled.len() } else { place_below(random, seen + row) };
+            let number = seen + row;
+            let below = u32::try_from(number + 1).unwrap_or(u32::MAX);
+            let is_full = sampled.len() >= count;
+            let index = if is_full { random.at(number as u64).below(below) as usize } else { sampled.len() };
             if index >= count {
                 continue;
             }
             // A copy, or the whole batch would be held.
-            let copied = (seen + row, concat_batches(batch.schema_ref(), [&batch.slice(row, 1)])?);
+            let copied = (number, concat_batches(batch.schema_ref(), [&batch.slice(row, 1)])?);
             match sampled.get_mut(index) {
                 Some(taken) => *taken = copied,
                 None => sampled.push(copied),
@@ -404,11 +387,6 @@ fn sample(
         }
         seen += batch.num_rows();
     }
-    sampled.sort_unstable_by_key(|(index, _)| *index);
+    sampled.sort_unstable_by_key(|(number, _)| *number);
     Ok(sampled.into_iter().map(|(_, row)| row).collect())
-}
-
-/// A random index among the rows up to one, and that one.
-fn place_below(random: Draw, row: usize) -> usize {
-    random.at(row as u64).below(u32::try_from(row + 1).unwrap_or(u32::MAX)) as usize
 }

@@ -1,20 +1,15 @@
 //! Rows in aligned columns.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::cli::talk::{columns, padding};
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type, Schema, TimestampMicrosecondType};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use bellwether::error::{Error, Result};
-use bellwether::text::escape::escape;
-use bellwether::text::human::count_of;
+use bellwether::error::Result;
 use chrono::NaiveTime;
 
-/// The characters of a long text that are printed, if there is no room for more.
-const LONGEST: usize = 40;
+use crate::cli::prelude::*;
 
 /// What is between two columns.
 const GAP: &str = "  ";
@@ -47,7 +42,7 @@ pub(in crate::cli) fn table(schema: &Schema, rows: &[RecordBatch], chosen_by: Co
     let (mut shown, mut end) = (Vec::new(), 0);
     for (index, field) in schema.fields().iter().enumerate() {
         let parts: Vec<&ArrayRef> = rows.iter().map(|rows| rows.column(index)).collect();
-        let column = TextColumn::of(field.name(), field.data_type(), &parts).map_err(Error::frame)?;
+        let column = TextColumn::new(field.name(), field.data_type(), &parts).map_err(Error::frame)?;
         let width = column.width + if index > 0 { GAP.len() } else { 0 };
         if index > 0 && end + width > room {
             break;
@@ -64,19 +59,14 @@ pub(in crate::cli) fn table(schema: &Schema, rows: &[RecordBatch], chosen_by: Co
     let mut text = String::new();
     let height = rows.iter().map(RecordBatch::num_rows).sum::<usize>();
     for line in 0..=height {
-        let start = text.len();
-        for (index, column) in shown.iter().enumerate() {
-            text.push_str(if index > 0 { GAP } else { "" });
-            column.push(line, &mut text);
-        }
-        text.truncate(start + text[start..].trim_end().len());
-        text.push('\n');
+        let cells: Vec<String> = shown.iter().map(|column| column.cell(line)).collect();
+        text += &(cells.join(GAP).trim_end().to_owned() + "\n");
     }
     if height == 0 {
-        text.push_str("no rows\n");
+        text += "no rows\n";
     }
     if let Some(option) = option.filter(|_| shown.len() < all) {
-        let _ = writeln!(text, "the first {} of {all} columns; {option}", shown.len());
+        text += &format!("the first {} of {all} columns; {option}\n", shown.len());
     }
     Ok(text)
 }
@@ -91,9 +81,11 @@ pub(in crate::cli) fn first_rows_of(
     all: usize,
     chosen_by: ColumnOption,
 ) -> Result<String> {
-    let text = table(schema, first, chosen_by)?;
-    let more = format!("{MAX_ROWS} of {}; `--output FILE` writes them\n", count_of(all as u64, "row", "rows"));
-    Ok(if all > MAX_ROWS { text + &more } else { text })
+    let mut text = table(schema, first, chosen_by)?;
+    if all > MAX_ROWS {
+        text += &format!("{MAX_ROWS} of {}; `--output FILE` writes them\n", count_of(all as u64, "row", "rows"));
+    }
+    Ok(text)
 }
 
 /// A column as text, below its name.
@@ -106,7 +98,7 @@ struct TextColumn {
 }
 
 impl TextColumn {
-    fn of(name: &str, data_type: &DataType, parts: &[&ArrayRef]) -> Result<Self, ArrowError> {
+    fn new(name: &str, data_type: &DataType, parts: &[&ArrayRef]) -> Result<Self, ArrowError> {
         let moments = match data_type {
             // All zones are UTC.
             DataType::Timestamp(_, Some(_)) => "%Y-%m-%d %H:%M:%S%.f UTC",
@@ -114,9 +106,13 @@ impl TextColumn {
             _ => "%Y-%m-%d %H:%M:%S%.f",
         };
         let options = FormatOptions::new().with_null("null").with_timestamp_format(Some(moments));
-        let mut cells = vec![escape(name).into_owned()];
+        let mut cells = Vec::new();
         for part in parts {
-            let part = without_zone(part);
+            // Without their zone: the formatter would need a list of zones.
+            let part: ArrayRef = match part.as_primitive_opt::<TimestampMicrosecondType>() {
+                Some(moments) => Arc::new(moments.clone().with_timezone_opt(None::<&str>)),
+                None => Arc::clone(part),
+            };
             let values = ArrayFormatter::try_new(part.as_ref(), &options)?;
             for row in 0..part.len() {
                 cells.push(match part.as_primitive_opt::<Float64Type>() {
@@ -126,31 +122,27 @@ impl TextColumn {
             }
         }
         if data_type.is_floating() {
-            align_points(&mut cells[1..]);
+            align_points(&mut cells);
         }
-        let mut lengths: Vec<usize> = cells.iter().map(|cell| cell.chars().count()).collect();
-        let name = lengths.remove(0);
-        let longest = lengths.into_iter().max().unwrap_or_default();
-        let is_text = !data_type.is_numeric();
-        let width = name.max(if is_text { longest.min(LONGEST) } else { longest });
-        Ok(Self { cells, width, longest: longest.max(width), is_number: !is_text })
+        let longest = cells.iter().map(|cell| cell.chars().count()).max().unwrap_or_default();
+        let is_number = data_type.is_numeric();
+        // The characters of a long text that are printed, if there is no room for more.
+        let width = if is_number { longest } else { longest.min(40) };
+        let name = escape(name).into_owned();
+        let width = width.max(name.chars().count());
+        cells.insert(0, name);
+        Ok(Self { cells, width, longest: longest.max(width), is_number })
     }
 
-    /// Adds a cell to a line: the name, or the value of a row.
-    fn push(&self, line: usize, text: &mut String) {
-        let cell = shorten(&self.cells[line], self.width);
+    /// The cell of a line: the name, or the beginning of the value of a row.
+    fn cell(&self, line: usize) -> String {
+        let cell = &self.cells[line];
+        let cell = match cell.char_indices().nth(self.width) {
+            Some(_) => cell.chars().take(self.width - 1).chain(['…']).collect(),
+            None => cell.clone(),
+        };
         let padding = padding(&cell, self.width);
-        let [first, second] = if self.is_number { [&padding, &cell] } else { [&cell, &padding] };
-        text.push_str(first);
-        text.push_str(second);
-    }
-}
-
-/// A column whose moments, if it has any, have no zone: their formatter would need a list of zones.
-fn without_zone(column: &ArrayRef) -> ArrayRef {
-    match column.as_primitive_opt::<TimestampMicrosecondType>() {
-        Some(moments) => Arc::new(moments.clone().with_timezone_opt(None::<&str>)),
-        None => Arc::clone(column),
+        if self.is_number { padding + &cell } else { cell + &padding }
     }
 }
 
@@ -162,14 +154,6 @@ fn are_days(parts: &[&ArrayRef]) -> bool {
             .filter(|row| part.is_valid(*row))
             .all(|row| part.value_as_datetime(row).is_some_and(is_midnight))
     })
-}
-
-/// The beginning of a long text.
-fn shorten(text: &str, width: usize) -> String {
-    match text.char_indices().nth(width) {
-        Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
-        None => text.to_owned(),
-    }
 }
 
 /// A number with as many decimals as tell it from others at a glance.
@@ -186,7 +170,7 @@ fn align_points(cells: &mut [String]) {
     let decimals = |cell: &str| cell.split_once('.').map_or(0, |(_, decimals)| decimals.len() + 1);
     let most = cells.iter().map(|cell| decimals(cell)).max().unwrap_or_default();
     for cell in cells.iter_mut().filter(|cell| *cell != "null") {
-        cell.extend(std::iter::repeat_n(' ', most - decimals(cell)));
+        *cell += &" ".repeat(most - decimals(cell));
     }
 }
 

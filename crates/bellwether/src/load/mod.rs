@@ -281,7 +281,7 @@ impl Dataset {
     /// Number of rows, if a record says it.
     pub fn known_count(&self) -> Option<u64> {
         match &self.0 {
-            Origin::Published(reader) if reader.is_whole() => Some(reader.row_count()),
+            Origin::Published(reader) if reader.is_whole() => Some(reader.record.rows),
             _ => None,
         }
     }
