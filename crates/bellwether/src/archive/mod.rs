@@ -151,9 +151,10 @@ pub(crate) use sealed::seal::SEAL;
 pub(crate) use tickers::SeriesReader;
 pub(crate) use unfinished::{SEALING_LOCK, SKEW, abandoned_runs, remove_abandoned, unfinished_runs, wait_for_seal};
 #[cfg(feature = "harness")]
+pub(crate) use upkeep::pack_most;
 pub(crate) use upkeep::{
-    HiddenFolder, Inspected, Pruning, check_contained, copy, difference, missing_folders, open_merged_with, pack_most,
-    prune, verify_rows, with_source,
+    HiddenFolder, Inspected, Pruning, check_contained, copy, difference, missing_folders, open_merged_with, prune,
+    verify_rows, with_source,
 };
 pub(crate) use view::watches;
 

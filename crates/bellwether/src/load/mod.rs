@@ -401,14 +401,14 @@ impl Built {
     fn build(mut self, send: &mpsc::SyncSender<Result<RecordBatch>>) -> Result<()> {
         self.plan.dataset.filter = std::mem::take(&mut self.plan.dataset.filter).and(self.selection.filter());
         self.scope.filter = self.plan.dataset.filter.clone();
-        let Self { plan, view, scope, selection, prices, stop } = &self;
-        let control = Control { stop: stop.clone(), ..Control::default() };
-        let work = Builder { prices, ..Builder::new(plan, view, scope, &control) };
+        let Self { plan, view, scope, selection, prices, stop } = self;
+        let control = Control { stop, ..Control::default() };
+        let work = Builder { prices, ..Builder::new(Arc::new(plan), view, scope, &control) };
         let deliver = |rows: crate::columns::Rows| {
-            let written = &plan.dataset.written;
+            let written = &work.plan.dataset.written;
             let part = written.part(&rows).flat().and_then(|rows| selection.part(&rows, written.names()));
             send.send(Ok(part.map_err(join_failed)?)).map_err(|_| Error::interruption())
         };
-        work.rows(&plan.dataset, scratch(Clock::System), None, deliver).map(|_| ())
+        work.rows(&work.plan.dataset, scratch(Clock::System), None, deliver).map(|_| ())
     }
 }
