@@ -162,9 +162,12 @@ fn definition(name: &str, addresses: Option<&[BaseUrl; 2]>, sectors: &[String]) 
                  # sentiment_base_url = \"https://sentiment.example.com/v1\"\n"
             .to_owned(),
         Some([signals, sentiment]) => {
-            format!("base_url = \"{}\"
+            format!(
+                "base_url = \"{}\"
 sentiment_base_url = \"{}\"
-", signals.0, sentiment.0)
+",
+                signals.0, sentiment.0
+            )
         }
     };
     let starter = include_str!("starter.toml").replace("{name}", name);
