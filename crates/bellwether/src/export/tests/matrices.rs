@@ -100,20 +100,6 @@ fn a_matrix_of_many_tickers_is_written() {
 }
 
 #[test]
-fn rows_and_matrices_do_not_mix() {
-    let folder = tempdir().unwrap();
-    let rows = matrix(&["AAPL"], 1);
-    let mut wide = Publication::begin(folder.path(), &wide(), provenance(), &CancellationToken::new()).unwrap();
-    assert!(wide.write(&rows.clone().into()).is_err());
-    let mut long =
-        Publication::begin(folder.path(), &plan(&[Format::Csv]), provenance(), &CancellationToken::new()).unwrap();
-    assert!(long.write_matrix((Period::default(), Regime::Bull), "confidence", &rows).is_err());
-    drop((wide, long));
-    assert_eq!(tree(folder.path()), Vec::<String>::new());
-    assert_eq!(rows.column(1).null_count(), 1);
-}
-
-#[test]
 fn a_ticker_with_the_name_of_the_dates_is_refused() {
     let folder = tempdir().unwrap();
     let mut publication = Publication::begin(folder.path(), &wide(), provenance(), &CancellationToken::new()).unwrap();
