@@ -107,7 +107,7 @@ pub fn diff(
         let orders = versions.map(|version| key_order(version, &key));
         match orders {
             [Some(order), Some(other)] if order == other => {
-                in_order(versions, &order, |rows| found.compare(versions, &rows, &key, &order, &mut deliver))?
+                in_order(versions, &order, |rows| found.compare(versions, &rows, &key, &order, &mut deliver))?;
             }
             // In rounds, each of which takes a share of the keys.
             _ => {

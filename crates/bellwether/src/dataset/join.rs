@@ -30,6 +30,9 @@ pub(super) struct Segment {
     pub(super) rows: usize,
 }
 
+/// A column with a value per row.
+type OwnColumn = (Column, ArrayRef);
+
 /// The rows of a slab in the order of the plan: groups with the same ticker, date and features, and the columns with a value
 /// per row.
 pub(super) fn join(
@@ -38,7 +41,7 @@ pub(super) fn join(
     cells: &[i64],
     keyed: &CellKeys,
     plan: &DatasetPlan,
-) -> Result<(Vec<Segment>, Vec<(Column, ArrayRef)>), ArrowError> {
+) -> Result<(Vec<Segment>, Vec<OwnColumn>), ArrowError> {
     let mut segments: Vec<Segment> = Vec::new();
     let order = match aligned {
         Some(aligned) => {

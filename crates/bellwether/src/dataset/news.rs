@@ -248,11 +248,14 @@ fn available(instant: i64, plan: &DatasetPlan) -> Sighting {
     }
 }
 
+/// When a list was watched, and each of its answers.
+type WatchedList<'a> = (Watched, &'a [(i64, i64)]);
+
 /// The lists of articles of the tickers.
 pub(super) struct Lists<'a> {
     pub(super) plan: &'a DatasetPlan,
     /// When the list of each ticker was watched, by its code, and each of its answers; none if no list is known.
-    watched: Vec<Option<(Watched, &'a [(i64, i64)])>>,
+    watched: Vec<Option<WatchedList<'a>>>,
     /// The answers of all runs, if a signal knows only those by its own run.
     past: Option<&'a Past>,
 }
@@ -273,7 +276,7 @@ impl<'a> Lists<'a> {
         !self.plan.are_lists_complete
     }
 
-    fn list_of(&self, ticker: i32) -> Option<(Watched, &'a [(i64, i64)])> {
+    fn list_of(&self, ticker: i32) -> Option<WatchedList<'a>> {
         *self.watched.get(ticker as usize)?
     }
 

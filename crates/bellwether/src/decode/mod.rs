@@ -53,6 +53,9 @@ use batch::{Batch, Bounds, Piece, PiecePosition};
 use scan::Shape;
 use stream::{BodyBatches, GROUP_BYTES};
 
+/// What decodes some pieces of a body.
+type Decoder = fn(&Answer<'_>, &[Piece<'_>]) -> Decoded;
+
 impl Answer<'_> {
     /// Reads a body to its end and delivers its contents in order, in one or more parts.
     ///
@@ -115,7 +118,7 @@ impl Answer<'_> {
     }
 
     /// The shape of the body, and what decodes its pieces.
-    fn form(&self) -> (Shape, fn(&Self, &[Piece<'_>]) -> Decoded) {
+    fn form(&self) -> (Shape, Decoder) {
         match self.request.endpoint {
             Endpoint::SignalsHistoryAll
             | Endpoint::SignalsHistoryBatchedAll

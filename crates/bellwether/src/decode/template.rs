@@ -104,7 +104,7 @@ fn enter_field(cursor: &mut Cursor<'_>, before: &[u8], name: &[u8], quote: &[u8]
     cursor.skip_white();
     let comes = cursor.eat(b":");
     cursor.skip_white();
-    (comes && cursor.eat(quote)).then(|| cursor.at)
+    (comes && cursor.eat(quote)).then_some(cursor.at)
 }
 
 /// The length of a calendar date.

@@ -66,6 +66,8 @@ enum Origin {
     Built(Arc<Built>),
 }
 
+type Pairs = BTreeSet<(Period, Regime)>;
+
 /// The inputs of a dataset that is built while it is read.
 #[derive(Clone, Debug)]
 struct Built {
@@ -303,7 +305,7 @@ impl Dataset {
     }
 
     /// The tickers, and the pairs of period and regime, that it has rows of, whichever are selected.
-    fn names_of_rows(&self) -> Result<(BTreeSet<Ticker>, BTreeSet<(Period, Regime)>)> {
+    fn names_of_rows(&self) -> Result<(BTreeSet<Ticker>, Pairs)> {
         match &self.0 {
             Origin::Published(reader) => {
                 let facts = Facts::from_json(&reader.facts()?);

@@ -55,6 +55,12 @@ pub struct ParquetWriter<W: Write + Send> {
     fallback: ArrowRowGroupWriterFactory,
 }
 
+/// A column of a row group, and how it is encoded.
+enum Encoder {
+    Dictionary(Box<DictionaryColumn>),
+    Fallback(Box<ArrowColumnWriter>),
+}
+
 /// An encoded column of a row group.
 enum Encoded {
     Dictionary(Chunk),
@@ -89,16 +95,16 @@ impl<W: Write + Send> ParquetWriter<W> {
         let encoders = self.encoders(pieces)?;
         let (schema, leaves) = (&self.schema, self.inner.schema_descr().columns());
         let (compression, uncompressed_below) = (self.compression, self.uncompressed_below);
-        let encode = |(index, encoder): (usize, Result<DictionaryColumn, ArrowColumnWriter>)| {
+        let encode = |(index, encoder): (usize, Encoder)| {
             let _work = work!("encode column");
             match encoder {
-                Ok(column) => {
+                Encoder::Dictionary(column) => {
                     let is_small = column.bytes() < uncompressed_below;
                     let compression = if is_small { Compression::UNCOMPRESSED } else { compression };
                     // Each column has one leaf, as none is nested.
                     Chunk::new(&column, &leaves[index], compression).map(Encoded::Dictionary)
                 }
-                Err(mut writer) => {
+                Encoder::Fallback(mut writer) => {
                     // This writer ends pages depending on where its input arrays end.
                     for leaf in compute_leaves(schema.field(index), &concat_column(pieces, index)?)? {
                         writer.write(&leaf)?;
@@ -120,21 +126,22 @@ impl<W: Write + Send> ParquetWriter<W> {
     }
 
     /// The columns of a row group: with a dictionary where there are few distinct values, or else to be written by another writer.
-    fn encoders(&self, pieces: &[Rows]) -> Result<Vec<Result<DictionaryColumn, ArrowColumnWriter>>, ParquetError> {
+    fn encoders(&self, pieces: &[Rows]) -> Result<Vec<Encoder>, ParquetError> {
         let dictionary = |index: usize| {
             let _work = work!("find runs");
             DictionaryColumn::new(&pieces.iter().map(|piece| &piece.columns()[index]).collect::<Vec<_>>())
         };
         let columns: Vec<_> = (0..self.schema.fields().len()).into_par_iter().map(dictionary).collect();
         // Each of these writers has a compressor, so they are created only if the row group needs one.
-        let fallbacks = match columns.iter().all(Option::is_some) {
-            true => Vec::new(),
-            false => self.fallback.create_column_writers(self.inner.flushed_row_groups().len())?,
+        let fallbacks = if columns.iter().all(Option::is_some) {
+            Vec::new()
+        } else {
+            self.fallback.create_column_writers(self.inner.flushed_row_groups().len())?
         };
         let mut fallbacks = fallbacks.into_iter();
-        let encoder = |column: Option<DictionaryColumn>| {
-            let fallback = fallbacks.next();
-            column.ok_or_else(|| fallback.expect("there is a fallback for each column"))
+        let encoder = |column| match (column, fallbacks.next()) {
+            (Some(column), _) => Encoder::Dictionary(Box::new(column)),
+            (None, fallback) => Encoder::Fallback(Box::new(fallback.expect("there is a fallback for each column"))),
         };
         Ok(columns.into_iter().map(encoder).collect())
     }

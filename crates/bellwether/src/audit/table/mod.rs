@@ -342,7 +342,7 @@ fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
         for history in &histories.series {
             if let Some(places) = places.get(&history.key) {
                 let answers = answers.get(&history.key).map(Vec::as_slice).unwrap_or_default();
-                judge_series(subject, rows, (places, answers), history, observed, &mut found);
+                judge_series(subject, rows, places, answers, history, observed, &mut found);
             }
         }
         Ok(found)
@@ -366,7 +366,8 @@ fn judge(subject: &Subject, rows: &Rows) -> Result<Vec<Vec<Judged>>> {
 fn judge_series(
     subject: &Subject,
     rows: &Rows,
-    (places, answers): (&HashMap<i64, Vec<u32>>, &[(i64, Coverage)]),
+    places: &HashMap<i64, Vec<u32>>,
+    answers: &[(i64, Coverage)],
     history: &History,
     observed: &ObservedColumns<'_>,
     found: &mut Vec<(usize, u32, Judged)>,

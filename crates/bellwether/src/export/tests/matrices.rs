@@ -1,7 +1,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use tempfile::tempdir;
 
