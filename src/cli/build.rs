@@ -256,7 +256,7 @@ impl Build {
         let wanted = &self.wanted;
         for (is_given, what, options) in [
             (
-                !wanted.periods.is_empty() && !wanted.regimes.is_empty(),
+                !wanted.periods.is_empty() || !wanted.regimes.is_empty(),
                 "periods and no regimes",
                 "`--period` and `--regime`",
             ),
