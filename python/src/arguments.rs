@@ -14,17 +14,14 @@ use bellwether::key::ApiKey;
 use bellwether::key::source::KeySource;
 use bellwether::load::Selection;
 use bellwether::plan::{AdHoc, Claims, Plan, Source};
-use bellwether::prices::PriceRows;
 use bellwether::project::Project;
-use bellwether::run::{AsOf, Control, FetchItem, Past, PastQuery, PriceInput, RemoteStore, StoreAccess, store_of};
+use bellwether::run::{AsOf, Control, FetchItem, Past, PastQuery, RemoteStore, StoreAccess, store_of};
 use bellwether::time::{self, Clock};
 use bellwether::trust::Author;
 use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
 
 use crate::call::{block_on, raise};
-use crate::rows::batches_of;
 
 /// A definition.
 #[derive(Clone, FromPyObject)]
@@ -193,26 +190,6 @@ impl Part {
             to: optional("end", self.end.as_deref(), day)?,
         })
     }
-}
-
-/// Rows of the caller: files, or an object with an Arrow C stream.
-#[derive(FromPyObject)]
-pub(crate) enum GivenRows<'py> {
-    /// A frame of pandas gives the names of its columns as items.
-    Files(Bound<'py, PyList>),
-    Stream(Bound<'py, PyAny>),
-}
-
-/// The prices that an argument stands for.
-pub(crate) fn price_input(prices: Option<GivenRows<'_>>) -> PyResult<PriceInput> {
-    Ok(match prices {
-        None => PriceInput::OfDefinition,
-        Some(GivenRows::Files(files)) => PriceInput::Files(files.extract()?),
-        Some(GivenRows::Stream(stream)) => {
-            let (schema, batches) = batches_of(&stream)?;
-            PriceInput::Rows(PriceRows { schema, batches })
-        }
-    })
 }
 
 /// An API key, which is never shown.

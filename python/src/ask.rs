@@ -29,11 +29,9 @@ use bellwether::time::Clock;
 use chrono::{DateTime, NaiveDate, Utc};
 use pyo3::prelude::*;
 
-use crate::arguments::{
-    Given, GivenRows, Key, Part, Subject, day, instant, of_service, optional, price_input, take_key, value,
-};
+use crate::arguments::{Given, Key, Part, Subject, day, instant, of_service, optional, take_key, value};
 use crate::call::{block_on, call, json, raise};
-use crate::rows::{Rows, batches_of};
+use crate::rows::{GivenRows, Rows, batches_of, price_input};
 
 /// What a check says of a definition, as JSON.
 #[pyfunction]

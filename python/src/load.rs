@@ -14,9 +14,9 @@ use bellwether::time::to_record;
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use crate::arguments::{Given, GivenRows, Part, Subject, optional, price_input, value};
+use crate::arguments::{Given, Part, Subject, optional, value};
 use crate::call::call;
-use crate::rows::Rows;
+use crate::rows::{GivenRows, Rows, price_input};
 
 /// How to load a dataset.
 #[derive(FromPyObject)]

@@ -13,9 +13,11 @@ use arrow::ipc::writer::StreamWriter;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use bellwether::error::{Error, Result};
 use bellwether::load::Dataset;
+use bellwether::prices::PriceRows;
+use bellwether::run::PriceInput;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::types::{PyBytes, PyCapsule, PyList};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Part;
@@ -197,6 +199,26 @@ pub(crate) fn batches_of(source: &Bound<'_, PyAny>) -> PyResult<(SchemaRef, Vec<
     let reader = reader.map_err(failed)?;
     let schema = reader.schema();
     Ok((schema, reader.collect::<Result<_, _>>().map_err(failed)?))
+}
+
+/// Rows of the caller: files, or an object with an Arrow C stream.
+#[derive(FromPyObject)]
+pub(crate) enum GivenRows<'py> {
+    /// A frame of pandas gives the names of its columns as items.
+    Files(Bound<'py, PyList>),
+    Stream(Bound<'py, PyAny>),
+}
+
+/// The prices that an argument stands for.
+pub(crate) fn price_input(prices: Option<GivenRows<'_>>) -> PyResult<PriceInput> {
+    Ok(match prices {
+        None => PriceInput::OfDefinition,
+        Some(GivenRows::Files(files)) => PriceInput::Files(files.extract()?),
+        Some(GivenRows::Stream(stream)) => {
+            let (schema, batches) = batches_of(&stream)?;
+            PriceInput::Rows(PriceRows { schema, batches })
+        }
+    })
 }
 
 /// A reader that never panics into C, and never waits for threads that a fork left behind.
