@@ -163,7 +163,7 @@ impl TryFrom<NumberOrText> for Share {
         share
             .filter(|share| (0.0..=1.0).contains(share))
             .map(Self)
-            .ok_or_else(|| format!("{refused}\nuse a share from 0 to 1, such as `0.2` or `\"20%\"`"))
+            .ok_or_else(|| format!("{refused}\nuse a number from 0 to 1, such as `0.2`, or text such as `\"20%\"`"))
     }
 }
 
