@@ -94,10 +94,12 @@ pub(crate) fn json(document: &impl Serialize) -> String {
     serde_json::to_string(document).expect("documents are text, numbers and lists")
 }
 
-/// Events that are not delivered yet, as JSON, each with the stage that advanced if it tells of that: only the latest event
-/// of a stage's progress is kept.
+/// An event as JSON, with the stage that advanced if it tells of that.
+type PendingEvent = (String, Option<&'static str>);
+
+/// Events that are not delivered yet. Only the latest event of a stage's progress is kept.
 #[derive(Clone, Default)]
-struct Events(Arc<Mutex<Vec<(String, Option<&'static str>)>>>);
+struct Events(Arc<Mutex<Vec<PendingEvent>>>);
 
 impl Observer for Events {
     fn observe(&self, event: &Event<'_>) {

@@ -33,8 +33,10 @@ pub(crate) struct LoadOptions {
     lag: Option<u32>,
 }
 
-/// A dataset: a published version, or one that is built from the archive each time it is read. Long rows or, without them,
-/// matrices by name; and the record as JSON.
+/// Long rows or, without them, matrices by name; and the record as JSON.
+type Loaded = (Option<Rows>, Vec<(String, Rows)>, String);
+
+/// A dataset: a published version, or one that is built from the archive each time it is read.
 #[pyfunction]
 pub(crate) fn load(
     py: Python<'_>,
@@ -42,7 +44,7 @@ pub(crate) fn load(
     options: LoadOptions,
     part: Part,
     prices: Option<GivenRows<'_>>,
-) -> PyResult<(Option<Rows>, Vec<(String, Rows)>, String)> {
+) -> PyResult<Loaded> {
     let prices = price_input(prices)?;
     call(py, None, move |control| {
         let (mut subject, mut selection) = (subject, part.selection()?);
