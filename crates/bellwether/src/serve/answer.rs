@@ -40,7 +40,8 @@ pub(super) fn answer(universe: &Universe, change_set: ChangeSet, question: &Ques
     let company = companies::find(symbol).ok_or_else(|| Refusal::new(StatusCode::NOT_FOUND, "Unknown ticker"))?;
     let (ticker, today) = (company.ticker.clone(), universe.today());
     let (period, regime) = (period.unwrap_or_default(), regime.unwrap_or_default());
-    let series = universe.series(company, Outlook { model: Model::behind(*endpoint), period, regime });
+    // Computed for signals alone.
+    let series = || universe.series(company, Outlook { model: Model::behind(*endpoint), period, regime });
     Ok(match endpoint {
         Endpoint::SocialSentiment => summary(universe, change_set, company),
         Endpoint::NewsArticles => {
@@ -64,7 +65,7 @@ pub(super) fn answer(universe: &Universe, change_set: ChangeSet, question: &Ques
         }
         Endpoint::Signals | Endpoint::LegacySignals => {
             let dates = newest_dates(universe, OFFSET, 1);
-            let mut newest = entries(&dates, &series, today);
+            let mut newest = entries(&dates, &series(), today);
             let HistoryEntry { date, signal, confidence } = newest.pop().expect("five years have a trading day");
             let date = match change_set.latest_form() {
                 LatestForm::Indexed => {
@@ -77,7 +78,7 @@ pub(super) fn answer(universe: &Universe, change_set: ChangeSet, question: &Ques
         }
         _ => {
             let dates = newest_dates(universe, OFFSET, *limit);
-            let entries = entries(&dates, &series, today);
+            let entries = entries(&dates, &series(), today);
             let body = history(change_set.history_key(), ticker, period, regime, entries);
             whole(StatusCode::OK, "application/json", body)
         }
