@@ -162,12 +162,7 @@ fn definition(name: &str, addresses: Option<&[BaseUrl; 2]>, sectors: &[String]) 
                  # sentiment_base_url = \"https://sentiment.example.com/v1\"\n"
             .to_owned(),
         Some([signals, sentiment]) => {
-            format!(
-                "base_url = \"{}\"
-sentiment_base_url = \"{}\"
-",
-                signals.0, sentiment.0
-            )
+            format!("base_url = \"{}\"\nsentiment_base_url = \"{}\"\n", signals.0, sentiment.0)
         }
     };
     let starter = include_str!("starter.toml").replace("{name}", name);
